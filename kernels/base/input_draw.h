@@ -236,7 +236,7 @@ INPUT_FN uint64_t input_loguniform_key(const struct input_source *source, int64_
             (uint64_t)(1023 + least_exponent) + input_share(choice, (uint64_t)exponents);
         return input_key_of_f64(type, exponent << 52 | word >> 12);
     }
-    const int exponent = (int)input_share(choice, (uint64_t)(input_key_bits(type) - input_is_signed(type)));
+    const int exponent = (int)input_share(choice, (uint64_t)(input_key_bits(type) - key_is_signed(type)));
     return UINT64_C(1) << exponent | (word & input_ones(exponent));
 }
 
@@ -363,7 +363,7 @@ INPUT_FN uint64_t input_odd_float(const struct input_source *source, int64_t i)
     const uint64_t one = 1;
     const uint64_t sign = one << (input_key_bits(source->input.type) - 1);
     const uint64_t infinity = input_infinity(source->input.type);
-    const uint64_t smallest_normal = one << input_mantissa_bits(source->input.type);
+    const uint64_t smallest_normal = one << key_mantissa_bits(source->input.type);
     const uint64_t choice = input_draw(source, i, 0);
     const uint64_t word = input_draw(source, i, 1);
     const uint64_t payload = word % (smallest_normal - 1) + 1;

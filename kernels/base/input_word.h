@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include "kernels/base/hypersort_types.h"
+#include "kernels/base/keytype.h"
 
 #ifdef __CUDACC__
 #define INPUT_FN static inline __host__ __device__
@@ -77,12 +77,7 @@ INPUT_FN uint64_t input_up_to(uint64_t word, uint64_t most)
 
 INPUT_FN bool input_is_float(hsort_type type)
 {
-    return type == HSORT_F32 || type == HSORT_F64 || type == HSORT_F16 || type == HSORT_BF16;
-}
-
-INPUT_FN bool input_is_signed(hsort_type type)
-{
-    return type == HSORT_I32 || type == HSORT_I64 || type == HSORT_I8 || type == HSORT_I16;
+    return key_mantissa_bits(type) > 0;
 }
 
 /* Of a key. */
@@ -98,22 +93,16 @@ INPUT_FN int input_key_bits(hsort_type type)
     return 0;
 }
 
-/* Of a float's mantissa, which have one bit more than they store; those of other types: 0. */
-INPUT_FN int input_mantissa_bits(hsort_type type)
-{
-    return type == HSORT_F32 ? 23 : type == HSORT_F64 ? 52 : type == HSORT_F16 ? 10 : type == HSORT_BF16 ? 7 : 0;
-}
-
 /* Of the largest range 0 ... 2^bits - 1 all of whose integers the type holds, as unsigned ones at least. */
 INPUT_FN int input_exact_bits(hsort_type type)
 {
-    return input_is_float(type) ? input_mantissa_bits(type) + 1 : input_key_bits(type);
+    return input_is_float(type) ? key_mantissa_bits(type) + 1 : input_key_bits(type);
 }
 
 /* The infinity of a float. */
 INPUT_FN uint64_t input_infinity(hsort_type type)
 {
-    const int mantissa = input_mantissa_bits(type);
+    const int mantissa = key_mantissa_bits(type);
     return input_ones(input_key_bits(type) - 1) >> mantissa << mantissa;
 }
 
@@ -160,7 +149,7 @@ INPUT_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
  * rounded. */
 INPUT_FN uint64_t input_fraction_of_word(hsort_type type, uint64_t word)
 {
-    const int mantissa = input_mantissa_bits(type);
+    const int mantissa = key_mantissa_bits(type);
     const int64_t fraction = (int64_t)(word >> (63 - mantissa)) - (INT64_C(1) << mantissa);
     const uint64_t size = (uint64_t)(fraction < 0 ? -fraction : fraction);
     const double scale = mantissa == 10 ? 0x1p-10 : 0x1p-7;
@@ -179,7 +168,7 @@ INPUT_FN uint64_t input_key_of_word(hsort_type type, uint64_t word)
         return input_fraction_of_word(type, word);
     const int bits = input_key_bits(type) < 64 ? input_key_bits(type) : 64;
     const uint64_t key = word >> (64 - bits);
-    return input_is_signed(type) ? key ^ UINT64_C(1) << (bits - 1) : key;
+    return key_is_signed(type) ? key ^ UINT64_C(1) << (bits - 1) : key;
 }
 
 /* The key of value `number`, which the type can hold exactly. */
@@ -195,7 +184,8 @@ INPUT_FN uint64_t input_key_of_number(hsort_type type, uint64_t number)
 /* The same, or of the largest value of an integer type that does not reach so far. */
 INPUT_FN uint64_t input_key_up_to(hsort_type type, uint64_t number)
 {
-    const uint64_t most = input_ones((input_key_bits(type) < 64 ? input_key_bits(type) : 64) - input_is_signed(type));
+    const uint64_t most =
+        input_ones((input_key_bits(type) < 64 ? input_key_bits(type) : 64) - key_is_signed(type));
     return number < most ? number : most;
 }
 

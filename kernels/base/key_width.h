@@ -88,15 +88,6 @@ static inline int key_words(int key_bytes)
     return key_bytes > (int)sizeof(uint64_t) ? KEY_CODE_WORDS : 1;
 }
 
-static inline key_code words_load(int key_bytes, const uint64_t *words, int64_t i)
-{
-    uint128 wide;
-    if (key_words(key_bytes) == 1)
-        return words[i];
-    memcpy(&wide, words + KEY_CODE_WORDS * i, sizeof wide);
-    return wide;
-}
-
 static inline void words_store(int key_bytes, uint64_t *words, int64_t i, key_code code)
 {
     if (key_words(key_bytes) == 1)

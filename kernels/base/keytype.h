@@ -49,8 +49,6 @@ __extension__ typedef unsigned __int128 uint128;
     X(1, u8, uint8_t, __VA_ARGS__)  \
     X(2, u16, uint16_t, __VA_ARGS__)
 
-enum { KEY_COUNTED_VALUES_MAX = 1 << 16 }; /* different keys of such a width, at most */
-
 /* One key or code of any of these widths, where it does not lie in an array of its kind. */
 typedef uint128 key_code;
 
@@ -121,8 +119,13 @@ static inline struct keymap keymap_of_codes(int key_bytes)
     return map;
 }
 
-/* Bits of a float's mantissa; 0: the type is none. */
-static inline int key_mantissa_bits(hsort_type type)
+KEYTYPE_FN bool key_is_signed(hsort_type type)
+{
+    return type == HSORT_I32 || type == HSORT_I64 || type == HSORT_I8 || type == HSORT_I16;
+}
+
+/* Bits of a float's mantissa, which has one more than it stores; 0: the type is none. */
+KEYTYPE_FN int key_mantissa_bits(hsort_type type)
 {
     switch (type) {
     case HSORT_F32:
@@ -143,12 +146,11 @@ static inline struct keymap keymap_make(hsort_type type, hsort_order order)
 #define X(name, short_name, bytes) type == name ? bytes:
     const int key_bytes = HSORT_TYPE_LIST(X) 0;
 #undef X
-    const bool is_signed = type == HSORT_I32 || type == HSORT_I64 || type == HSORT_I8 || type == HSORT_I16;
     const int mantissa_bits = key_mantissa_bits(type);
     if (key_bytes != sizeof(uint128))
-        return keymap_of_kind(mantissa_bits > 0 ? KEY_FLOAT
-                              : is_signed       ? KEY_SIGNED
-                                                : KEY_UNSIGNED,
+        return keymap_of_kind(mantissa_bits > 0     ? KEY_FLOAT
+                              : key_is_signed(type) ? KEY_SIGNED
+                                                    : KEY_UNSIGNED,
                               key_bytes, mantissa_bits, order);
     struct keymap map = keymap_of_codes(key_bytes);
     map.descending = order == HSORT_DESCENDING;

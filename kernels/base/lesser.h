@@ -1,4 +1,4 @@
-/* The lesser and the greater of two numbers. A leaf. */
+/* The lesser and the greater of two numbers, and one held between two. A leaf. */
 #ifndef LESSER_H
 #define LESSER_H
 
@@ -13,6 +13,12 @@ static inline int64_t lesser(int64_t a, int64_t b)
 static inline int64_t greater(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+
+/* The number of least .. most that is nearest to `value`. */
+static inline int64_t int64_clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
 }
 
 static inline size_t lesser_bytes(size_t a, size_t b)

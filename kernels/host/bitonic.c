@@ -17,9 +17,7 @@
  * Source   Batcher, "Sorting networks and their applications", 1968; Peters, Schulz-Hildebrandt,
  *          Luttenberger, "Fast in-place sorting with CUDA based on bitonic sort", 2010, section 3.3.
  */
-#include "kernels/host/bitonic.h"
-
-enum { PARALLEL_COUNT = 1 << 15 }; // keys from which on a step pays for waking the threads
+#include "kernels/host/host_engine.h"
 
 #define KEY_WIDTH_BODY "kernels/host/bitonic_body.h"
 #include "kernels/host/for_key_widths.h"

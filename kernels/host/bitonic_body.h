@@ -4,7 +4,7 @@
 /* One step: every key i meets key i XOR mask. A pair is touched by the iteration of its lower place alone. */
 static void NAMED(compare_step)(KEY *keys, int64_t count, int64_t mask, int threads)
 {
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_MERGE)
     for (int64_t i = 0; i < count; i++) {
         const int64_t partner = i ^ mask;
         if (partner > i && partner < count && keys[partner] < keys[i]) {

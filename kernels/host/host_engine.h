@@ -6,7 +6,10 @@
 #include "kernels/base/key_width.h"
 #include "kernels/engine.h"
 
-enum { PARALLEL_COUNT = 1 << 14 }; // keys from which on waking the threads pays
+enum {
+    PARALLEL_COUNT = 1 << 14, // keys from which on waking the threads pays
+    PARALLEL_MERGE = 1 << 15  // the same of merges, and of a step of the bitonic network
+};
 
 struct host_allocation; /* engine_host.c */
 
@@ -22,7 +25,7 @@ static inline int host_threads(const struct engine *engine)
     return ((const struct host_engine *)engine)->threads;
 }
 
-/* Where part `part` of some keys begins, of parts as equal as can be. */
+/* Where part `part` of some keys begins, of parts as equal as can be; that of `parts` is the end of all. */
 static inline int64_t part_begin(int64_t count, int part, int parts)
 {
     return count / parts * part + (part < count % parts ? part : count % parts);
@@ -50,8 +53,43 @@ static inline hsort_status kernel_looks(const char *name, int key_bytes)
 
 extern const struct engine_partition_ops host_partition_ops; /* partition.c */
 extern const struct engine_pack_ops host_pack_ops;           /* pack.c */
-
 extern const struct engine_pair_ops host_pair_ops;           /* pairs.c */
+
+/* radix.c: sort keys [count] of `key_bytes` (4, 8 or 16) ascending; the result is in keys. scratch [count] is
+ * overwritten or not touched. workspace [radix_workspace(threads)] is aligned to 128 bytes. */
+void radix_sort(int threads, int key_bytes, void *keys, void *scratch, int64_t count, void *workspace);
+size_t radix_workspace(int threads);
+
+/* bitonic.c: sort keys [count] likewise, in place. */
+void bitonic_sort(int threads, int key_bytes, void *keys, int64_t count);
+
+/* merge.c: merge runs a [a_count] and b [b_count] of keys of `key_bytes` (4, 8 or 16) into out [a_count + b_count],
+ * which overlaps neither. Equal keys: those of `a` first. merge_alone(): by the calling thread alone. */
+void merge_runs(int threads, int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count,
+                void *out);
+void merge_alone(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, void *out);
+
+/* How many of the first `rank` keys of the merged whole are of a. */
+int64_t merge_cut(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count,
+                  int64_t rank);
+
+/* merge_many.c: merge k >= 1 runs of keys of `key_bytes` (4, 8 or 16) that lie one behind the other in runs
+ * [run_offset[k]], run i from run_offset[i] on; out is as long and overlaps nothing. Returns whichever of the two
+ * holds the result; the other holds nothing of use. Equal keys: in the order of the runs. */
+void *merge_many(int threads, int key_bytes, void *runs, const int64_t *run_offset, int k, void *out);
+
+/* How many keys of a run [count] are less than `code`, or, if or_equal, not greater. */
+int64_t merge_find(int key_bytes, const void *keys, int64_t count, key_code code, bool or_equal);
+
+/* keys.c: to[i] = the code of from[i]; decode: the key of the code from[i]. [count] each; `to` may be `from`. */
+void map_keys(int threads, struct keymap map, bool decode, void *to, const void *from, int64_t count);
+
+/* out[from] .. out[until - 1] = key. */
+void repeat_key(int key_bytes, key_code key, void *out, int64_t from, int64_t until);
+
+/* engine_ops.inspect(). */
+void inspect_keys(int threads, struct keymap map, const void *keys, int64_t count,
+                  struct engine_inspection *found);
 
 /* engine_pair_ops.split(): partition.c; its part of the workspace. */
 size_t host_split_workspace(int threads);
@@ -73,6 +111,7 @@ hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, i
 
 hsort_status host_inspect_elements(struct engine *engine, const struct engine_elements *elements,
                                    struct engine_inspection *result);
+
 /* engine_ops of these names: counted.c. */
 hsort_status host_count_keys(struct engine *engine, int key_bytes, const void *keys, int64_t count, int64_t *counts);
 hsort_status host_write_counted(struct engine *engine, int key_bytes, const struct engine_counted *counted, int64_t first,

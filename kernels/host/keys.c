@@ -1,4 +1,3 @@
-#include "kernels/host/keys.h"
 #include <string.h>
 #include "kernels/host/host_engine.h"
 

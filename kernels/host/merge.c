@@ -21,20 +21,16 @@
  *
  * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012, section 3.
  */
-#include "kernels/host/merge.h"
 #include <omp.h>
 #include <string.h>
-
-enum { PARALLEL_COUNT = 1 << 15 }; // keys from which on a merge pays for waking the threads
+#include "kernels/base/lesser.h"
+#include "kernels/host/host_engine.h"
 
 /* The second cut of a part of `length` keys that begins at a_from. In sorted runs it is where it should be;
  * in unsorted ones it may lie anywhere, and is held between what is left of the part, of a and of b. */
 static int64_t hold_cut(int64_t cut, int64_t a_from, int64_t length, int64_t a_count, int64_t least)
 {
-    const int64_t most = a_from + length < a_count ? a_from + length : a_count;
-    if (least < a_from)
-        least = a_from;
-    return cut < least ? least : cut > most ? most : cut;
+    return int64_clamp(cut, greater(least, a_from), lesser(a_from + length, a_count));
 }
 
 #define KEY_WIDTH_BODY "kernels/host/merge_body.h"

@@ -75,7 +75,7 @@ static void NAMED(merge_by_threads)(const KEY *a, int64_t a_count, const KEY *b,
                                     int threads)
 {
     const int64_t count = a_count + b_count;
-#pragma omp parallel num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+#pragma omp parallel num_threads(threads) if (threads > 1 && count >= PARALLEL_MERGE)
     {
         const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads();
         const int64_t from = count * me / parts, until = count * (me + 1) / parts;

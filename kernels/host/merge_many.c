@@ -17,15 +17,14 @@
  *
  * Source   Knuth, TAOCP vol. 3, 5.4.1 (trees of losers); Salzberg, "Merging sorted runs using large main
  *          memory", 1989 (windows). */
-#include "kernels/host/merge_many.h"
 #include <omp.h>
 #include <string.h>
-#include "kernels/host/merge.h"
+#include "kernels/base/lesser.h"
+#include "kernels/host/host_engine.h"
 
 enum {
     MANY = 256,     // runs that are merged at once
     TILE = 1 << 14, // keys that stay in the cache while they are merged, and fit on a stack; of 16 bytes half
-    PARALLEL_COUNT = 1 << 15, // keys from which on a merge pays for waking the threads
 };
 _Static_assert(TILE / 2 >= MANY, "every run has a window");
 
@@ -45,11 +44,6 @@ int64_t merge_find(int key_bytes, const void *keys, int64_t count, key_code code
     KEY_RETURN(key_bytes, find_in_run, keys, all, code, or_equal);
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Merge up to MANY stretches of `stride` runs each, from run `first` on, to the same place in `out`. */
 static void merge_group(int threads, int key_bytes, const void *runs, const int64_t *run_offset, int64_t k,
                         int64_t first, int64_t stride, void *out)
@@ -57,7 +51,7 @@ static void merge_group(int threads, int key_bytes, const void *runs, const int6
     struct run_part run[MANY];
     int count = 0;
     for (; count < MANY && first < k; count++, first += stride)
-        run[count] = (struct run_part){run_offset[first], run_offset[least(first + stride, k)]};
+        run[count] = (struct run_part){run_offset[first], run_offset[lesser(first + stride, k)]};
     KEY_CALL(key_bytes, merge_all, threads, runs, run, count, out);
 }
 

@@ -118,7 +118,7 @@ static void NAMED(merge_all)(int threads, const KEY *keys, const struct run_part
     int64_t count = 0;
     for (int i = 0; i < k; i++)
         count += run[i].end - run[i].begin;
-#pragma omp parallel num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+#pragma omp parallel num_threads(threads) if (threads > 1 && count >= PARALLEL_MERGE)
     {
         const int64_t me = omp_get_thread_num(), parts = omp_get_num_threads();
         struct run_part left[MANY], piece[MANY];

@@ -6,7 +6,6 @@
  * A rank alone has no such sort here: codes with positions are as fast (kernels/numbered_keys.h). */
 #include <omp.h>
 #include "kernels/host/host_engine.h"
-#include "kernels/host/radix.h"
 
 enum {
     ALIGNMENT = 128, // of what lies in the workspace

@@ -38,8 +38,6 @@
 #include <omp.h>
 #include <string.h>
 #include "kernels/host/host_engine.h"
-#include "kernels/host/keys.h"
-#include "kernels/host/radix.h"
 
 enum {
     BOUNDS = ENGINE_REGIONS - 1,
@@ -92,12 +90,6 @@ static size_t host_sample_scratch(const struct engine *engine, int key_bytes, in
 {
     (void)engine;
     return 2 * sizeof(uint64_t) * sample_words(key_bytes, log);
-}
-
-/* Where part `part` of `parts` begins; that of `parts` is the end of all. */
-static inline int64_t part_start(int64_t count, int part, int parts)
-{
-    return count / parts * part + count % parts * part / parts;
 }
 
 /* Values that move with keys. */
@@ -210,7 +202,7 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
     TRY(kernel_takes("count of regions", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
-        const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
+        const int64_t from = part_begin(count, part, threads), until = part_begin(count, part + 1, threads);
         KEY_CALL(key_bytes, count_part, raw->map, raw->from, from, until, (const void *)map->bytes,
                  &parts[part]);
     }
@@ -233,7 +225,7 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
     TRY(kernel_takes("partition", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
-        const int64_t from = part_start(count, part, threads), until = part_start(count, part + 1, threads);
+        const int64_t from = part_begin(count, part, threads), until = part_begin(count, part + 1, threads);
         KEY_CALL(key_bytes, move_part, raw->map, raw->from, from, until, (const void *)map->bytes,
                  &parts[part], to);
     }
@@ -257,13 +249,13 @@ hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_re
     TRY(kernel_takes("split of pairs", width));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++)
-        KEY_CALL(width, count_part, pairs->map, pairs->keys, part_start(count, part, threads),
-                 part_start(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
+        KEY_CALL(width, count_part, pairs->map, pairs->keys, part_begin(count, part, threads),
+                 part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
     place_parts(width, map, true, parts, threads, counts);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++)
-        KEY_CALL(width, move_pairs, pairs->map, pairs->keys, part_start(count, part, threads),
-                 part_start(count, part + 1, threads), (const void *)map->bytes, &parts[part], regions->keys,
+        KEY_CALL(width, move_pairs, pairs->map, pairs->keys, part_begin(count, part, threads),
+                 part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part], regions->keys,
                  &values);
     return HSORT_OK;
 }
@@ -307,8 +299,8 @@ static void write_value(int threads, const struct region_place *region, const st
     const key_code key = raw->decode ? keymap_decode(raw->map, region->code) : region->code;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int part = 0; part < threads; part++)
-        repeat_key(raw->map.key_bytes, key, out, region->start + part_start(region->keys, part, threads),
-                   region->start + part_start(region->keys, part + 1, threads));
+        repeat_key(raw->map.key_bytes, key, out, region->start + part_begin(region->keys, part, threads),
+                   region->start + part_begin(region->keys, part + 1, threads));
 }
 
 /* Sort one region where it lies. radix [radix_workspace(threads)]. */

@@ -37,11 +37,9 @@
  *          Chhugani, Nguyen, Lee, Kim, Dubey, "Fast sort on CPUs and GPUs: a case for bandwidth oblivious
  *          SIMD sort", 2010 (scatter through a buffer of lines in each thread).
  */
-#include "kernels/host/radix.h"
 #include <omp.h>
-#include <stdbool.h>
 #include <string.h>
-#include "kernels/base/keytype.h"
+#include "kernels/host/host_engine.h"
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif

@@ -138,16 +138,6 @@ hsort_status comm_largest(struct comm *comm, const double *own, int count, doubl
     return HSORT_OK;
 }
 
-hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before)
-{
-    *before = 0;
-    if (!comm_is_alone(comm))
-        TRY_MPI(MPI_Exscan(&value, before, 1, MPI_INT64_T, MPI_SUM, comm->world));
-    if (comm->rank == 0)
-        *before = 0; // MPI leaves it undefined there
-    return HSORT_OK;
-}
-
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values)
 {
     const uint64_t own = (uint64_t)value;

@@ -45,8 +45,7 @@ void comm_close(struct comm *comm);
 
 /* Make one status of all ranks': the greatest, from the lowest rank that has it. Collective.
  *   mine  this rank's; its text is status_text()
- * After    the same status is returned everywhere; unless HSORT_OK, comm->error is the same line everywhere.
- *          */
+ * After    the same status is returned everywhere; unless HSORT_OK, comm->error is the same line everywhere. */
 hsort_status comm_agree(struct comm *comm, hsort_status mine);
 
 /* Turn the code of an MPI call into a status; the text names `call`. Also the fault site FAULT_MPI when
@@ -60,9 +59,6 @@ hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum);
 /* The same of each of several numbers, own [count]: sums [count], largest [count]. Collective each. */
 hsort_status comm_sums(struct comm *comm, const int64_t *own, int count, int64_t *sums);
 hsort_status comm_largest(struct comm *comm, const double *own, int count, double *largest);
-
-/* The sum of `value` over the ranks before this one. Collective. */
-hsort_status comm_sum_before(struct comm *comm, int64_t value, int64_t *before);
 
 /* values [size] = every rank's `value`, in rank order; all [size * count] = every rank's own [count]. Collective
  * each. */

@@ -2,7 +2,7 @@
  * mpi/comm/placement*.c and to their tests.
  *
  * A rank's request is the set of processing units it would like: those near its GPU, or all of its mask if it
- * keeps that. placement_choose() assumes the requests of the other ranks; placement_here() receives them. */
+ * keeps that. placement_here() receives those of the other ranks. */
 #ifndef GPU_REQUEST_H
 #define GPU_REQUEST_H
 

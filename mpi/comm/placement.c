@@ -335,23 +335,3 @@ hsort_status placement_settle(const struct placement_node *node, const struct co
     placement->numa_node = numa_node_of(node->topology, device, slice);
     return HSORT_OK;
 }
-
-hsort_status placement_choose(const struct placement_node *node, struct placement *placement)
-{
-    *placement = (struct placement){.numa_node = -1};
-    placement->device = placement_device(node->node_rank, node->node_size, node->devices);
-
-    // Other ranks are taken to see what this one sees. Only of its mask that would be a bad guess: launchers
-    // that bind give each rank a mask of its own.
-    const bool bound = placement_bound_by_launcher(node);
-    struct core_requests requests;
-    hsort_status status = core_requests_open(bound ? 1 : node->node_size, &requests);
-    for (int rank = 0; status == HSORT_OK && rank < requests.ranks; rank++) {
-        const int device = placement_device(rank, node->node_size, node->devices);
-        status = placement_request(node, bound ? -1 : device, requests.cpus[rank]);
-    }
-    if (status == HSORT_OK)
-        status = placement_settle(node, &requests, bound ? 0 : node->node_rank, bound, placement);
-    core_requests_close(&requests);
-    return status;
-}

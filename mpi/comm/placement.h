@@ -1,5 +1,6 @@
-/* Which GPU and which cores a rank takes. placement_choose() is a pure function of a topology, so that it is
- * tested on synthetic and recorded machines; placement_here() asks the machine it runs on and binds. */
+/* Which GPU and which cores a rank takes. placement_here() asks the machine it runs on and the ranks there, and
+ * binds. What it chooses follows from a topology and from what ranks request (gpu_request.h), so that it is tested
+ * on synthetic and recorded machines. */
 #ifndef PLACEMENT_H
 #define PLACEMENT_H
 
@@ -27,12 +28,6 @@ struct placement {
     bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
     hwloc_topology_t bound_by; /* by which the process was bound, which placement_release() undoes; owned; NULL: not bound */
 };
-
-/* Choose, without asking the other ranks. Ranks of a node spread over the GPUs they see in blocks: with
- * 4 ranks and 2 GPUs, ranks 0 and 1 take GPU 0. A rank that sees one GPU takes it. Unbound ranks share out
- * the cores near their GPU (or all cores, without a GPU), by whole cores, every rank at least one. Not
- * collective. Errors HSORT_INTERNAL (hwloc failed), HSORT_HOST_MEMORY. */
-hsort_status placement_choose(const struct placement_node *node, struct placement *placement);
 
 /* Cores near device: those of the NUMA node it names, else of its PCI bus, else all. Borrowed from the
  * topology. */

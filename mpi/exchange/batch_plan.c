@@ -9,6 +9,7 @@
 #include "mpi/exchange/batch_plan.h"
 #include <stdlib.h>
 #include <string.h>
+#include "mpi/exchange/region_map.h"
 
 enum {
     BATCH_SHARE = 6,          // of the capacity, at most, is one batch
@@ -166,28 +167,16 @@ static struct batch next_batch(const struct batch_plan *plan, const struct engin
     return batch;
 }
 
-/* The regions that a rank wants keys of, by the global positions it is to hold. */
-static void find_regions_of(struct batch_plan *plan, const int64_t *target_offset, int rank)
-{
-    int first = 0, end;
-    while (first < ENGINE_REGIONS && plan->region_at[first + 1] <= target_offset[rank])
-        first++;
-    end = first;
-    while (end < ENGINE_REGIONS && target_offset[rank] < target_offset[rank + 1] &&
-           plan->region_at[end] < target_offset[rank + 1])
-        end++;
-    plan->first[rank] = first;
-    plan->end[rank] = end;
-}
-
 bool batch_plan_make(struct batch_plan *plan, const struct engine *engine, const int64_t *target_offset)
 {
     int made = 0;
     plan->batches_most = 0;
     for (int rank = 0; rank < plan->size; rank++) {
         const int first = plan->batch_first[rank] = made;
-        find_regions_of(plan, target_offset, rank);
-        for (int64_t from = target_offset[rank], until = target_offset[rank + 1]; from < until; made++) {
+        int64_t from = target_offset[rank];
+        const int64_t until = target_offset[rank + 1];
+        region_map_span(plan->region_at, from, until, &plan->first[rank], &plan->end[rank]);
+        for (; from < until; made++) {
             if (made == most_batches(plan->size))
                 return false;
             plan->batches[made] = next_batch(plan, engine, rank, made - first, from, until);

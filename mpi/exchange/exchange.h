@@ -104,6 +104,10 @@ struct exchange_ops {
 /* The strategies, one per file. Source of each: at the head of its file. */
 extern const struct exchange_ops exchange_partition, exchange_direct, exchange_bitonic;
 
+/* Keys that have room in the memory of a partition for `size` ranks of at most `capacity` keys, beside the engine's
+ * own workspace. packs: chunks are packed on their way to some rank. Pure. */
+int64_t partition_memory_keys(int size, bool packs, int64_t capacity);
+
 /* All of them, in the order in which AUTO prefers them. */
 enum { EXCHANGES = 3 };
 extern const struct exchange_ops *const exchange_table[EXCHANGES];

@@ -144,8 +144,7 @@ static hsort_status move_pieces(struct exchange *x)
     return status;
 }
 
-/* Merge the pieces in the scratch buffer; the keys are then in one of the two buffers, the other is scratch.
- * */
+/* Merge the pieces in the scratch buffer; the keys are then in one of the two buffers, the other is scratch. */
 static hsort_status merge_received(struct exchange *x)
 {
     const struct direct_tables *d = x->tables;

@@ -31,7 +31,6 @@
  *
  * It is not for every input. Where a region of several values has more keys than a batch takes, or all shards are
  * in order, nothing has been moved yet but into the scratch buffer, and the caller goes another way. */
-#include "mpi/exchange/exchange_partition.h"
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
@@ -372,8 +371,7 @@ static hsort_status find_nodes(struct batch_space *space)
     return status;
 }
 
-/* Let keys change ranks, and sort those that come. `status` is this rank's, and comes back with what happens here: no
- * rank has failed before. Collective. */
+/* Let keys change ranks, and sort those that come. No rank has failed before. Collective. Errors: this rank's own. */
 static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *raw, const int64_t *wanted)
 {
     struct partition_tables *p = x->tables;

@@ -10,8 +10,8 @@
  *
  * So the link is never idle, and the merges hide behind it. Where kept keys must be cut is known before the
  * first copy: the last keys of all pieces are read in one go and looked up in one more. A merge that reads
- * the partner's memory itself is one pass without slots, but its searches wait for the link at every step: it
- * reaches half of the link's rate, and is left for where there is no room for slots. */
+ * the partner's memory itself is one pass without slots, but its searches wait for the link at every step, so it
+ * is slower, and is left for where there is no room for slots. */
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/merge_from_peer.h"

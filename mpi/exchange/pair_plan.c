@@ -1,5 +1,6 @@
 #include "mpi/exchange/pair_plan.h"
 #include <stdlib.h>
+#include "mpi/exchange/region_map.h"
 
 void pair_plan_close(struct pair_plan *plan)
 {
@@ -52,15 +53,9 @@ void pair_plan_make(struct pair_plan *plan, const int64_t *counts, int stride, c
         }
     }
     plan->region_at[ENGINE_REGIONS] = at;
-    for (int rank = 0; rank < plan->size; rank++) {
-        int region = 0;
-        while (region < ENGINE_REGIONS && plan->region_at[region + 1] <= out_offset[rank])
-            region++;
-        plan->first[rank] = region;
-        while (region < ENGINE_REGIONS && plan->region_at[region] < out_offset[rank + 1])
-            region++;
-        plan->end[rank] = region;
-    }
+    for (int rank = 0; rank < plan->size; rank++)
+        region_map_span(plan->region_at, out_offset[rank], out_offset[rank + 1], &plan->first[rank],
+                        &plan->end[rank]);
 }
 
 struct pair_span pair_plan_wanted(const struct pair_plan *plan, int rank, int region)

@@ -18,6 +18,7 @@
  * piece of each run of each rank, and is to go on while the engine sorts. Not by MPI_Alltoallv or derived types:
  * their counts are ints, and neither fills bounded buffers while earlier ones are copied on. */
 #include "mpi/exchange/piece_messages.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
@@ -108,6 +109,18 @@ static hsort_status make_buffers(struct piece_messages *m)
     return HSORT_OK;
 }
 
+/* Cuts and addresses are exchanged in messages whose counts and places are ints: are there as few? */
+static hsort_status check_cut_count(const struct piece_messages *m, int64_t runs)
+{
+    const int64_t segments = m->plan.first_segment[m->plan.comm->size];
+    const int64_t leave = (segments + 1) * m->own_runs, come = (m->own_segments + 1) * runs;
+    return leave <= INT_MAX && come <= INT_MAX
+               ? HSORT_OK
+               : status_fail(HSORT_HOST_MEMORY,
+                             "%lld segments of %lld runs have more cuts than a message can count",
+                             (long long)segments, (long long)runs);
+}
+
 static hsort_status make_piece_tables(struct piece_messages *m)
 {
     const struct piece_plan *plan = &m->plan;
@@ -116,6 +129,7 @@ static hsort_status make_piece_tables(struct piece_messages *m)
     int64_t runs = 0;
     for (int rank = 0; rank < size; rank++)
         runs += plan->runs_of[rank];
+    TRY(check_cut_count(m, runs));
     // One more each: none may be of 0 bytes, which is NULL for some.
     m->arrives = calloc((size_t)((m->own_segments + 1) * runs + 1), sizeof *m->arrives);
     m->address = calloc((size_t)runs + 1, sizeof *m->address);

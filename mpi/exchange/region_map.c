@@ -5,9 +5,9 @@
 #include "kernels/base/key_width.h"
 
 enum {
-    TOTAL_LOG_MAX = 44, /* positions times the size of a sample take 62 bits */
-    SAMPLE_OF_RANK =
-        1 << 13 /* keys, about: the more ranks, the fewer regions has each, and the more even these must be */
+    TOTAL_LOG_MAX = 44, // positions times the size of a sample take 62 bits
+    // Keys of a sample, about: the more ranks, the fewer regions has each, and the more even these must be.
+    SAMPLE_OF_RANK = 1 << 13
 };
 
 int region_map_log_most(int size)
@@ -91,4 +91,15 @@ void region_map_values(const struct region_map *map, const struct engine *engine
     for (int region = 0; region < ENGINE_REGIONS; region++)
         is_one_value[region] = map->agreed.is_made && engine->ops->partition->region_value(
                                                           engine, key_bytes, &map->agreed.map, region, code);
+}
+
+void region_map_span(const int64_t *region_at, int64_t from, int64_t until, int *first, int *end)
+{
+    int region = 0;
+    while (region < ENGINE_REGIONS && region_at[region + 1] <= from)
+        region++;
+    *first = region;
+    while (region < ENGINE_REGIONS && from < until && region_at[region] < until)
+        region++;
+    *end = region;
 }

@@ -43,4 +43,8 @@ hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct 
 void region_map_values(const struct region_map *map, const struct engine *engine, int key_bytes,
                        bool *is_one_value);
 
+/* The regions that the global positions from .. until - 1 lie in: *first .. *end - 1; if there are no such positions,
+ * *end = *first. region_at [ENGINE_REGIONS + 1]: where regions begin. Pure. */
+void region_map_span(const int64_t *region_at, int64_t from, int64_t until, int *first, int *end);
+
 #endif

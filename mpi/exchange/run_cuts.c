@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "kernels/base/lesser.h"
 
 enum {
     ROUNDS_MAX = 340,   // 63 bits of keys, an eighth less each time
@@ -278,11 +279,6 @@ static hsort_status narrow_cuts(struct run_cuts *c, const struct run_set *set, i
     return status;
 }
 
-static int64_t clamp_to(int64_t value, int64_t most)
-{
-    return value < 0 ? 0 : value > most ? most : value;
-}
-
 /* What is left in the ranges are equal keys: those of lower ranks, then of lower runs go before the cut first.
  * Collective. */
 static hsort_status deal_equal(struct run_cuts *c, int count, int64_t *cut_offset)
@@ -301,7 +297,7 @@ static hsort_status deal_equal(struct run_cuts *c, int count, int64_t *cut_offse
         int64_t wanted = c->rest[cut] - c->before[cut];
         for (int64_t run = 0; run < c->runs; run++) {
             const struct cut_range *range = &c->range[cut * c->runs + run];
-            const int64_t taken = clamp_to(wanted, range->end - range->begin);
+            const int64_t taken = int64_clamp(wanted, 0, range->end - range->begin);
             cut_offset[cut * c->runs + run] = range->begin + taken;
             wanted -= taken;
         }

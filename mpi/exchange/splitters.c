@@ -29,6 +29,7 @@
  * Source   Siebert, Wolf, "Parallel sorting with minimal data", 2011 (exact splitting); Solomonik, Kale, "Highly
  *          scalable parallel sorting", 2010 (histogram sort: probes and counts for all splitters at once). */
 #include "kernels/base/first_error.h"
+#include "kernels/base/lesser.h"
 #include "mpi/exchange/splitters.h"
 #include <stdlib.h>
 #include <string.h>
@@ -65,11 +66,6 @@ struct splitters {
     int64_t *equal, *equal_before;       /* [size] own keys equal to each splitter; those of lower ranks */
 };
 
-static int64_t clamp(int64_t value, int64_t least, int64_t most)
-{
-    return value < least ? least : value > most ? most : value;
-}
-
 /* As many as a code has bits halve any interval of codes to one, and one more finds it. */
 static int rounds_most(int key_bytes)
 {
@@ -80,7 +76,7 @@ static int rounds_most(int key_bytes)
  * probes. */
 static int offers_of(int size, int64_t capacity)
 {
-    const int most = (int)clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
+    const int most = (int)int64_clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
     const int64_t few = capacity / KEYS_PER_OFFER > OFFERS_FEW ? capacity / KEYS_PER_OFFER : OFFERS_FEW;
     return few < most ? (int)few : most;
 }
@@ -280,7 +276,7 @@ static key_code estimate(const struct splitter *here, int64_t keys)
 {
     const key_code width = here->high - here->low;
     const int64_t all = here->upto - here->below;
-    keys = clamp(keys, 0, all);
+    keys = int64_clamp(keys, 0, all);
     // width * keys / all: the one product is at most the width, the other less than all * all, which has 126 bits.
     return here->low + width / (key_code)all * (key_code)keys +
            width % (key_code)all * (key_code)keys / (key_code)all;
@@ -317,7 +313,7 @@ static int choose_probes(struct splitters *s, int offers_max)
     }
     for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1))
         intervals++;
-    const int each = (int)clamp(SPREAD / intervals, 1, SPREAD_MAX);
+    const int each = (int)int64_clamp(SPREAD / intervals, 1, SPREAD_MAX);
     for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1)) {
         count += spread_codes(s->splitter[i].low, s->splitter[i].high, each, s->probes + count);
         count += estimated_codes(s, i, s->probes + count);
@@ -420,8 +416,8 @@ static hsort_status spread_equal(struct splitters *s, const struct exchange *x, 
     for (int rank = 1; rank < s->size; rank++) {
         const struct splitter *here = &s->splitter[rank];
         const int64_t wanted = here->position - here->less - s->equal_before[rank];
-        const int64_t cut = here->own_begin + clamp(wanted, 0, s->equal[rank]);
-        cut_offset[rank] = clamp(cut, cut_offset[rank - 1], x->count);
+        const int64_t cut = here->own_begin + int64_clamp(wanted, 0, s->equal[rank]);
+        cut_offset[rank] = int64_clamp(cut, cut_offset[rank - 1], x->count);
     }
     cut_offset[s->size] = x->count;
     return status;
@@ -431,7 +427,7 @@ int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes)
 {
     const int64_t offers = (int64_t)offers_of(size, capacity) * size;
     const int64_t intervals = size > 1 ? size - 1 : 1;
-    *probes = (int)(offers + intervals * (clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2));
+    *probes = (int)(offers + intervals * (int64_clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2));
     if (size == 1 || total == 0)
         return 0;
     // What all ranks offer is not spread evenly: the gap that a splitter falls into is some two times as wide

@@ -1,6 +1,5 @@
-/* Every pair of ranks measures its path (path_probe.c), in rounds; all pairs of a round do so at once, as in
- * a sort. Up to ALL_PAIRS ranks there are all pairs: in round k the ranks whose numbers add up to k, modulo
- * their count.
+/* Every pair of ranks measures its path, in rounds; all pairs of a round do so at once, as in a sort. Up to
+ * ALL_PAIRS ranks there are all pairs: in round k the ranks whose numbers add up to k, modulo their count.
  *
  *     round      0       1       2       3       4
  *     pairs     1-4     0-1     0-2     0-3     0-4          5 ranks; one is left over in each round
@@ -12,11 +11,23 @@
  *     round      0       1       2       3
  *     pairs     0-1     1-2     18-0    0-9            19 ranks; of an even number, the last is with 0 in 1
  *               2-3     3-4             1-10
- *               ...     ...             ... */
+ *               ...     ...             ...
+ *
+ * A pair sends few bytes both ways (latency), then more and more, through the transport's own sendrecv(), so
+ * the time includes streams, kernels and headers, as in a sort:
+ *
+ *     64 B   64 KiB   512 KiB   4 MiB   32 MiB         on to the next size only if it should stay within
+ *      x 4     x 3      x 3      x 3     x 3            PATIENCE: a slow path costs its smallest sizes
+ *
+ * The two sides agree on that; other pairs stop at sizes of their own. With one size for all ranks, a single
+ * staged pair would keep all others from showing what NVLink does. */
 #include "mpi/transport/path_table.h"
-#include "mpi/transport/path_probe.h"
+#include <stdlib.h>
+#include "kernels/base/first_error.h"
 
 enum { ALL_PAIRS = 16, SOME_ROUNDS = 4, BUFFER_BYTES = 32 << 20 };
+enum { SMALL_BYTES = 64, FIRST_BYTES = 64 << 10, GROWTH = 8, REPEATS = 3, TAG = 5 };
+static const double PATIENCE = 5e-3; /* seconds of one transfer */
 
 int path_table_rounds(int size)
 {
@@ -44,6 +55,85 @@ int path_table_partner(int rank, int size, int round)
         partner = rank < half ? rank + half : rank < 2 * half ? rank - half : -1;
     return partner == rank ? -1 : partner;
 }
+
+/* ---- one pair -------------------------------------------------------------------------------------------- */
+
+struct path_probe {
+    struct comm *comm;
+    struct transport *transport;
+    char *send, *receive; /* [bytes] each, engine memory; what they hold does not matter */
+    size_t bytes;         /* SMALL_BYTES at least */
+    hsort_status status;  /* the first failure on this rank; it keeps to the schedule */
+};
+
+/* Times of MPI_Wtime(), the slower side's, so the same on both. */
+struct path_times {
+    double latency; /* of SMALL_BYTES each way, seconds */
+    size_t bytes;   /* of the largest transfer, each way */
+    double seconds; /* that it took */
+};
+
+static int compare_times(const void *a, const void *b)
+{
+    const double *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+/* Seconds of a transfer of `bytes` each way: the median of REPEATS, as this side saw it. Collective over the
+ * pair. */
+static double time_sendrecv(struct path_probe *probe, int partner, size_t bytes)
+{
+    struct transport *transport = probe->transport;
+    double times[REPEATS];
+    int64_t moved = 0;
+    for (int i = 0; i < REPEATS; i++) {
+        const double start = MPI_Wtime();
+        keep_first_error(&probe->status, transport->ops->sendrecv(transport, partner, probe->send, bytes,
+                                                                  partner, probe->receive, bytes, &moved));
+        times[i] = MPI_Wtime() - start;
+    }
+    qsort(times, REPEATS, sizeof *times, compare_times);
+    return times[REPEATS / 2];
+}
+
+/* The greater of the times that both sides saw. Collective over the pair. */
+static double slower_side(struct path_probe *probe, int partner, double own)
+{
+    double theirs = own;
+    keep_first_error(&probe->status,
+                     comm_check(MPI_Sendrecv(&own, 1, MPI_DOUBLE, partner, TAG, &theirs, 1, MPI_DOUBLE,
+                                             partner, TAG, probe->comm->world, MPI_STATUS_IGNORE),
+                                "MPI_Sendrecv", true));
+    return theirs > own ? theirs : own;
+}
+
+/* The first transfer maps memory, and is not timed. Collective over the pair. */
+static void warm_up(struct path_probe *probe, int partner)
+{
+    int64_t moved = 0;
+    keep_first_error(&probe->status,
+                     probe->transport->ops->sendrecv(probe->transport, partner, probe->send, SMALL_BYTES,
+                                                     partner, probe->receive, SMALL_BYTES, &moved));
+}
+
+/* Send and receive SMALL_BYTES, then FIRST_BYTES and GROWTH times more each time, up to probe->bytes, while a
+ * transfer should stay within PATIENCE. Collective over the pair. */
+static struct path_times probe_pair(struct path_probe *probe, int partner)
+{
+    struct path_times times = {.bytes = SMALL_BYTES};
+    warm_up(probe, partner);
+    times.latency = slower_side(probe, partner, time_sendrecv(probe, partner, SMALL_BYTES));
+    times.seconds = times.latency;
+    for (size_t bytes = FIRST_BYTES; bytes <= probe->bytes; bytes *= GROWTH) {
+        times.bytes = bytes;
+        times.seconds = slower_side(probe, partner, time_sendrecv(probe, partner, bytes));
+        if (times.seconds > PATIENCE / GROWTH)
+            break;
+    }
+    return times;
+}
+
+/* ---- all pairs ------------------------------------------------------------------------------------------- */
 
 static hsort_status take_buffers(struct path_probe *probe, struct engine *engine)
 {
@@ -77,7 +167,7 @@ hsort_status path_table_measure(struct comm *comm, struct engine *engine, struct
         const int partner = path_table_partner(comm->rank, comm->size, round);
         if (partner < 0)
             continue;
-        const struct path_times times = path_probe_pair(&probe, partner);
+        const struct path_times times = probe_pair(&probe, partner);
         speeds[partner] = (hsort_path_speed){.bytes_per_second = (double)times.bytes / times.seconds,
                                              .latency = times.latency};
     }

@@ -118,12 +118,12 @@ hsort_status shared_slots_open(struct comm *comm, struct engine *engine, size_t 
     const size_t ranks = (size_t)comm->node_size;
     *shared = (struct shared_slots){.engine = engine, .bytes = bytes, .size = comm->size};
     shared->of = calloc((size_t)comm->size, sizeof *shared->of);
-    shared->pinned = calloc((size_t)comm->size, sizeof *shared->pinned);
+    shared->pin = calloc((size_t)comm->size, sizeof *shared->pin);
     struct slots_header *headers = calloc(ranks, sizeof *headers);
     char *mapped = calloc(ranks, ranks);
     hsort_status status = HSORT_OK;
     int64_t all, some;
-    const bool has_tables = shared->of && shared->pinned && headers && mapped;
+    const bool has_tables = shared->of && shared->pin && headers && mapped;
     status = comm_range(comm, has_tables, &all, &some);
     if (status == HSORT_OK && !has_tables)
         status = status_fail(HSORT_HOST_MEMORY, "no memory to share slots with %d ranks", comm->node_size);
@@ -141,15 +141,16 @@ char *shared_slots_of(struct shared_slots *shared, int peer)
     if (!shared->of || !shared->of[peer])
         return NULL;
     // Where it fails, copies still work, only not beside other work.
-    if (!shared->pinned[peer])
-        shared->pinned[peer] = shared->engine->ops->pin(shared->engine, shared->of[peer], shared->bytes);
+    if (shared->pin[peer] == PIN_UNTRIED)
+        shared->pin[peer] =
+            shared->engine->ops->pin(shared->engine, shared->of[peer], shared->bytes) ? PIN_DONE : PIN_FAILED;
     return shared->of[peer];
 }
 
 void shared_slots_close(struct shared_slots *shared)
 {
     for (int peer = 0; shared->of && peer < shared->size; peer++) {
-        if (shared->of[peer] && shared->pinned[peer])
+        if (shared->of[peer] && shared->pin[peer] == PIN_DONE)
             shared->engine->ops->unpin(shared->engine, shared->of[peer]);
         if (shared->of[peer])
             munmap(shared->of[peer], shared->bytes);
@@ -159,6 +160,6 @@ void shared_slots_close(struct shared_slots *shared)
         munmap(shared->own, shared->bytes);
     }
     free(shared->of);
-    free(shared->pinned);
+    free(shared->pin);
     *shared = (struct shared_slots){0};
 }

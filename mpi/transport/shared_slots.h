@@ -6,12 +6,15 @@
 #include "mpi/comm/comm.h"
 #include "kernels/engine.h"
 
+/* Whether a peer's slots are pinned here. */
+enum shared_pin { PIN_UNTRIED, PIN_FAILED, PIN_DONE };
+
 struct shared_slots {
     struct engine *engine; /* borrowed */
     size_t bytes;
     char *own;    /* [bytes] pinned; owned. NULL: there was none to be had */
     char **of;    /* [size] each rank's slots as mapped here, owned; NULL: the two do not share */
-    bool *pinned; /* [size] */
+    enum shared_pin *pin; /* [size] of `of` */
     int size;
 };
 
@@ -23,7 +26,7 @@ struct shared_slots {
 hsort_status shared_slots_open(struct comm *comm, struct engine *engine, size_t bytes,
                                struct shared_slots *shared);
 
-/* The slots of `peer`, pinned on first use if that works, or NULL. Not collective. */
+/* The slots of `peer`, pinned on first use if that works, or NULL: tried once. Not collective. */
 char *shared_slots_of(struct shared_slots *shared, int peer);
 
 void shared_slots_close(struct shared_slots *shared); /* not collective */

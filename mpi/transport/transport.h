@@ -1,10 +1,10 @@
-/* How keys travel between two ranks. One interface, one file per transport:
+/* How keys travel between two ranks. One interface, three transports (transport_ring.c, transport_ipc.c):
  *
- *   transport_staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory; works
- *                      everywhere. Ranks of a node that can share memory use one ring instead of MPI
- *   transport_mpi      MPI reads engine memory itself; chunks that arrive may wait in a small ring of it
- *   transport_ipc      ranks of one node read each other's engine memory; lies on top of one of the two
- *                      above, which serves the rest */
+ *   staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory; works everywhere.
+ *            Ranks of a node that can share memory use one ring instead of MPI
+ *   mpi      MPI reads engine memory itself; chunks that arrive may wait in a small ring of it
+ *   ipc      ranks of one node read each other's engine memory; lies on top of one of the two above, which
+ *            serves the rest */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
 

@@ -3,6 +3,7 @@
  * them may crash on one. So it is asked first, because a wrong no only costs speed, and then probed with
  * messages whose contents are compared, which finds a wrong yes. Whether ranks map each other's memory is
  * only probed (ipc_probe.c). */
+#include "kernels/base/first_error.h"
 #include "mpi/transport/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +29,34 @@ static bool may_probe(hsort_choice choice)
 #endif
 }
 
-/* Send a pattern from device to device round the ring of ranks, `shift` ranks on; *whole: it arrived.
+/* Send what lies at `device` to rank `to`, and receive behind it what rank `from` sends there, if all ranks can begin
+ * both; else no rank waits for a message, and nothing is received later. Returns whether MPI says that it went well.
+ *   begun  [1] written: could all ranks? The same on every rank. No probe may follow where they could not, as it might
+ *          receive a message that is left of this one
+ * Collective. */
+static bool pass_probe(struct comm *comm, char *device, int to, int from, int bytes, bool *begun)
+{
+    MPI_Request request[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    const int received =
+        MPI_Irecv(device + LARGE_BYTES, bytes, MPI_BYTE, from, TAG, comm->world, &request[0]);
+    const int sent = MPI_Isend(device, bytes, MPI_BYTE, to, TAG, comm->world, &request[1]);
+    int64_t all = 0, some = 0;
+    *begun = comm_range(comm, received == MPI_SUCCESS && sent == MPI_SUCCESS, &all, &some) == HSORT_OK && all;
+    if (*begun)
+        return MPI_Waitall(2, request, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+    if (received == MPI_SUCCESS) {
+        MPI_Cancel(&request[0]);
+        MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+    }
+    if (sent == MPI_SUCCESS)
+        MPI_Request_free(&request[1]);
+    return false;
+}
+
+/* Send a pattern from device to device round the ring of ranks, `shift` ranks on; *whole: it arrived; *begun as above.
  * Collective. */
 static hsort_status probe_message(struct comm *comm, struct engine *engine, int shift, int bytes,
-                                  char *device, unsigned char *host, bool *whole)
+                                  char *device, unsigned char *host, bool *begun, bool *whole)
 {
     const struct engine_ops *ops = engine->ops;
     const int to = (comm->rank + shift) % comm->size, from = (comm->rank - shift + comm->size) % comm->size;
@@ -41,12 +66,7 @@ static hsort_status probe_message(struct comm *comm, struct engine *engine, int 
     status = ops->copy(engine, STREAM_WORK, device, host, (size_t)bytes);
     if (status == HSORT_OK)
         status = ops->stream_synchronize(engine, STREAM_WORK);
-    MPI_Request request[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-    int code = MPI_Irecv(device + LARGE_BYTES, bytes, MPI_BYTE, from, TAG, comm->world, &request[0]);
-    if (code == MPI_SUCCESS)
-        code = MPI_Isend(device, bytes, MPI_BYTE, to, TAG, comm->world, &request[1]);
-    if (code == MPI_SUCCESS)
-        code = MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+    *whole = pass_probe(comm, device, to, from, bytes, begun) && *whole;
     memset(host, 0, (size_t)bytes);
     if (status == HSORT_OK)
         status = ops->copy(engine, STREAM_WORK, host, device + LARGE_BYTES, (size_t)bytes);
@@ -54,26 +74,26 @@ static hsort_status probe_message(struct comm *comm, struct engine *engine, int 
         status = ops->stream_synchronize(engine, STREAM_WORK);
     for (int i = 0; i < bytes; i++)
         *whole = *whole && host[i] == (unsigned char)(i * 31 + from);
-    *whole = *whole && code == MPI_SUCCESS;
     return status;
 }
 
-/* Short and long messages, to a neighbour and to another node. Collective. Errors: the engine's, not
- * agreed. */
+/* Short and long messages, to a neighbour and to another node. Collective. Errors: the engine's, agreed. */
 static hsort_status probe_messages(struct comm *comm, struct engine *engine, bool *whole)
 {
     void *device = NULL;
+    bool begun = true;
+    int64_t least, most = 0;
     unsigned char *host = malloc(LARGE_BYTES);
     hsort_status status = host ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory to probe MPI with");
     if (status == HSORT_OK)
         status = engine->ops->alloc(engine, 2 * LARGE_BYTES, &device);
+    keep_first_error(&status, comm_range(comm, comm->node_size, &least, &most));
     status = comm_agree(comm, status);
-    const int shifts[2] = {1 % comm->size, comm->node_size % comm->size};
-    for (int i = 0; status == HSORT_OK && i < 2; i++) {
-        hsort_status small = probe_message(comm, engine, shifts[i], SMALL_BYTES, device, host, whole);
-        hsort_status large = probe_message(comm, engine, shifts[i], LARGE_BYTES, device, host, whole);
-        status = comm_agree(comm, small != HSORT_OK ? small : large);
-    }
+    const int shifts[2] = {1 % comm->size, (int)most % comm->size}, // nodes may be of different sizes
+        lengths[2] = {SMALL_BYTES, LARGE_BYTES};
+    for (int i = 0; status == HSORT_OK && begun && i < 4; i++)
+        status = comm_agree(
+            comm, probe_message(comm, engine, shifts[i / 2], lengths[i % 2], device, host, &begun, whole));
     engine->ops->free(engine, device);
     free(host);
     return status;

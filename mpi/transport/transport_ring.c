@@ -1,4 +1,13 @@
-/* A transfer is two directions of messages, to and from any peers: the chunks of one sendrecv(), or those of a stream,
+/* Two transports, staged and mpi: messages, a few of which are under way at once in both directions.
+ *
+ *     staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory. Needs nothing of the MPI
+ *              library, so it is the path that works everywhere. The ring is small: pinning the data itself would
+ *              cost more than moving it
+ *     mpi      MPI is handed engine memory: for the host engine any MPI will do, for the cuda engine it must be
+ *              CUDA-aware. Only Isend and Irecv of contiguous bytes: collectives, derived datatypes and one-sided
+ *              calls on device memory fail in libraries whose point-to-point messages work
+ *
+ * A transfer is two directions of messages, to and from any peers: the chunks of one sendrecv(), or those of a stream,
  * which its user names one by one. Each takes these steps, always in order of its number in its direction, and SLOTS
  * messages of each direction may be under way:
  *
@@ -23,8 +32,8 @@
  * copies, so one loop asks both. A rank that fails goes on with its messages, whatever they hold, and reports
  * at the end. */
 #include "kernels/base/first_error.h"
-#include "mpi/transport/transport_ring.h"
 #include "mpi/transport/shared_slots.h"
+#include "mpi/transport/transport.h"
 #include <stdlib.h>
 
 enum { SLOTS = TRANSPORT_CHUNKS_IN_FLIGHT, TAG = 1, TAG_READ = 4, CHUNK_MAX = 1 << 30 };
@@ -66,7 +75,8 @@ struct ring {
     struct comm *comm;
     struct engine *engine;
     size_t chunk_bytes;
-    bool through_host;
+    bool
+        through_host; /* staged. Else only chunks that may not be written yet wait in slots, of engine memory */
     struct shared_slots shared; /* when through_host */
     char *out_slots;            /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
     char *in_slots;             /* [SLOTS * chunk_bytes] */
@@ -119,12 +129,18 @@ static void post_receive(struct ring_transfer *transfer, int peer, void *to, siz
                                                    "MPI_Irecv", true));
 }
 
-/* Notify the peer that the message is there, or was read; *what [bytes] stays until the slot's next message. */
+/* Wait until the last notice that was sent for this place has left, if any: what it says may change then. */
+static void wait_for_notice(struct ring_transfer *transfer, struct ring_message *message)
+{
+    keep_first_error(&transfer->status,
+                     comm_check(MPI_Wait(&message->notice, MPI_STATUS_IGNORE), "MPI_Wait", false));
+}
+
+/* Notify the peer that the message is there, or was read; *what [bytes] stays until the notice has left. */
 static void notify(struct ring_transfer *transfer, struct ring_message *message, const void *what, size_t bytes,
                    int tag)
 {
-    keep_first_error(&transfer->status, comm_check(MPI_Wait(&message->notice, MPI_STATUS_IGNORE), "MPI_Wait",
-                                                   false)); // of SLOTS messages ago
+    wait_for_notice(transfer, message);
     post_send(transfer, message->what.peer, what, bytes, tag, &message->notice);
 }
 
@@ -167,6 +183,7 @@ static void post_out(struct ring_transfer *transfer, int64_t number)
     const struct transport_message *what = &message->what;
     traffic_add(&ring->base.traffic, ring->comm, what->peer, what->bytes, what->plain);
     if (message->shared) {
+        wait_for_notice(transfer, message);
         message->place = (struct slot_notice){number % SLOTS, (int64_t)what->bytes};
         post_receive(transfer, what->peer, NULL, 0, TAG_READ, &message->request);
         notify(transfer, message, &message->place, sizeof message->place, TAG);
@@ -290,8 +307,7 @@ static bool transfer_is_done(const struct ring_transfer *transfer)
 static void end_notices(struct ring_transfer *transfer, struct ring_direction *direction)
 {
     for (int i = 0; i < SLOTS; i++)
-        keep_first_error(&transfer->status, comm_check(MPI_Wait(&direction->message[i].notice, MPI_STATUS_IGNORE),
-                                                       "MPI_Wait", false));
+        wait_for_notice(transfer, &direction->message[i]);
 }
 
 static hsort_status end_transfer(struct ring_transfer *transfer)
@@ -308,14 +324,14 @@ static hsort_status end_transfer(struct ring_transfer *transfer)
     return transfer->status;
 }
 
-hsort_status transport_ring_stream_begin(struct transport *transport, const struct transport_stream *stream)
+static hsort_status ring_stream_begin(struct transport *transport, const struct transport_stream *stream)
 {
     struct ring *ring = (struct ring *)transport;
     begin_transfer(ring, stream, false, &ring->stream);
     return HSORT_OK;
 }
 
-hsort_status transport_ring_stream_advance(struct transport *transport)
+static hsort_status ring_stream_advance(struct transport *transport)
 {
     struct ring *ring = (struct ring *)transport;
     advance_out(&ring->stream);
@@ -323,7 +339,7 @@ hsort_status transport_ring_stream_advance(struct transport *transport)
     return ring->stream.status;
 }
 
-hsort_status transport_ring_stream_end(struct transport *transport)
+static hsort_status ring_stream_end(struct transport *transport)
 {
     return end_transfer(&((struct ring *)transport)->stream);
 }
@@ -367,8 +383,8 @@ static enum transport_next next_chunk_in(void *pair, struct transport_message *m
     return next_chunk(&chunked->in, chunked->chunk_bytes, message);
 }
 
-hsort_status transport_ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
-                                     int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
+static hsort_status ring_sendrecv(struct transport *transport, int to, const void *send, size_t send_bytes,
+                                  int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ring *ring = (struct ring *)transport;
     struct chunked_pair pair = {.chunk_bytes = ring->chunk_bytes,
@@ -385,7 +401,7 @@ hsort_status transport_ring_sendrecv(struct transport *transport, int to, const 
     return trace_end_with(span, end_transfer(&transfer));
 }
 
-void transport_ring_close(struct transport *transport)
+static void ring_close(struct transport *transport)
 {
     struct ring *ring = (struct ring *)transport;
     if (!ring)
@@ -422,9 +438,10 @@ static hsort_status make_ring_slots(struct ring *ring)
     return engine->ops->alloc_host(engine, bytes, (void **)&ring->in_slots);
 }
 
-hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_t chunk_bytes,
-                                 const struct transport_ops *ops, bool through_host, bool shared,
-                                 struct transport **transport)
+/* Open either of the two. shared: between ranks of a node that can share it, the receiver reads the sender's pinned
+ * memory. Collective if shared, in any case called by all. Errors as of transport_open_staged(). */
+static hsort_status open_ring(struct comm *comm, struct engine *engine, size_t chunk_bytes,
+                              const struct transport_ops *ops, bool shared, struct transport **transport)
 {
     *transport = NULL;
     if (chunk_bytes == 0)
@@ -444,12 +461,42 @@ hsort_status transport_open_ring(struct comm *comm, struct engine *engine, size_
     ring->comm = comm;
     ring->engine = engine;
     ring->chunk_bytes = ring->base.message_bytes = chunk_bytes;
-    ring->through_host = through_host;
+    ring->through_host = ops->kind == HSORT_TRANSPORT_STAGED;
     ring->shared = slots;
     hsort_status status = make_ring_slots(ring);
     if (status != HSORT_OK)
-        transport_ring_close(&ring->base);
+        ring_close(&ring->base);
     else
         *transport = &ring->base;
     return status;
+}
+
+static const struct transport_ops staged_ops = {
+    .kind = HSORT_TRANSPORT_STAGED,
+    .sendrecv = ring_sendrecv,
+    .stream_begin = ring_stream_begin,
+    .stream_advance = ring_stream_advance,
+    .stream_end = ring_stream_end,
+    .close = ring_close,
+};
+
+hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes, bool shared,
+                                   struct transport **transport)
+{
+    return open_ring(comm, engine, chunk_bytes, &staged_ops, shared, transport);
+}
+
+static const struct transport_ops mpi_ops = {
+    .kind = HSORT_TRANSPORT_MPI,
+    .sendrecv = ring_sendrecv,
+    .stream_begin = ring_stream_begin,
+    .stream_advance = ring_stream_advance,
+    .stream_end = ring_stream_end,
+    .close = ring_close,
+};
+
+hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t chunk_bytes,
+                                struct transport **transport)
+{
+    return open_ring(comm, engine, chunk_bytes, &mpi_ops, false, transport);
 }

@@ -3,7 +3,6 @@
 #include <string.h>
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/batch_plan.h"
-#include "mpi/exchange/exchange_partition.h"
 #include "mpi/exchange/piece_messages.h"
 #include "src/library/cost.h"
 #include "src/library/narrow_counts.h"

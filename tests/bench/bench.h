@@ -102,6 +102,13 @@ const char *bench_rung_name(int number);
 /* Bytes that a rung reads and writes in device memory on the data in hand, by the passes it makes. */
 double bench_bytes(struct bench *b, int rung);
 
+/* Sorts of CUB that are no rung, in bench_cub.cu, as subjects have them: its merge sort, in place; its radix sort of keys of a type
+ * instead of codes, NaNs by their bits. */
+hsort_status cub_merge_sort_workspace(struct cuda_engine *engine, int, const struct sort_args *args, size_t *bytes);
+hsort_status cub_merge_sort(struct cuda_engine *engine, int, struct sort_args *args);
+hsort_status cub_sort_typed_workspace(struct cuda_engine *engine, int type, const struct sort_args *args, size_t *bytes);
+hsort_status cub_sort_typed(struct cuda_engine *engine, int type, struct sort_args *args);
+
 /* Run one of the experiments, by name; false if there is none of this name. */
 bool bench_experiment(struct bench *b, const char *name);
 

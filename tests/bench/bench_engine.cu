@@ -1,21 +1,9 @@
 /* Experiments with what the engine makes of the ladder: keys that are no codes, sorts with less scratch than keys, and keys of
  * 16 bytes. */
 #include "tests/bench/bench.h"
-#include "kernels/cuda/ladder/rung_0_cub.h"
 #include "kernels/cuda/ladder/tuning.h"
 
 /* ---- keys of all types --------------------------------------------------------------------------------- */
-
-static hsort_status workspace_of_cub(struct cuda_engine *engine, int type, const struct sort_args *args,
-                                     size_t *bytes)
-{
-    return cub_sort_typed_workspace(engine, (hsort_type)type, args, bytes);
-}
-
-static hsort_status sort_by_cub(struct cuda_engine *engine, int type, struct sort_args *args)
-{
-    return cub_sort_typed(engine, (hsort_type)type, args);
-}
 
 static int rung_of(const struct sort_args *args)
 {
@@ -45,9 +33,9 @@ static hsort_status sort_bits(struct cuda_engine *engine, int type, struct sort_
 static hsort_status sort_in_three(struct cuda_engine *engine, int type, struct sort_args *args)
 {
     const struct keymap map = keymap_make((hsort_type)type, HSORT_ASCENDING);
-    TRY(keys_encode(engine, map, args->keys, args->keys, args->count));
+    TRY(keys_map(engine, map, true, args->keys, args->keys, args->count));
     TRY(ladder_sort(engine, rung_of(args), args));
-    return keys_decode(engine, map, args->sorted_keys, args->sorted_keys, args->count);
+    return keys_map(engine, map, false, args->sorted_keys, args->sorted_keys, args->count);
 }
 
 /* Integers are uniform, floats are uniform between -1 and 1: CUB orders NaNs otherwise than we do. */
@@ -61,7 +49,7 @@ void bench_types(struct bench *b)
             if (!bench_load(b, keys, INT64_C(1) << size, is_float ? FLOATS : UNIFORM))
                 continue;
             bench_decode(b, type);
-            const struct bench_subject cub = {"cub", "", sort_by_cub, workspace_of_cub, type, RUNG_STABLE};
+            const struct bench_subject cub = {"cub", "", cub_sort_typed, cub_sort_typed_workspace, type, RUNG_STABLE};
             const struct bench_subject ours[] = {
                 {"default rung", "at once", sort_bits, workspace_of_ours, type, RUNG_STABLE},
                 {"default rung", "encode sort decode", sort_in_three, workspace_of_ours, type, RUNG_STABLE}};

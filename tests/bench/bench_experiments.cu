@@ -9,10 +9,10 @@
 #include <thread>
 #include "tests/bench/bench.h"
 #include "kernels/cuda/ladder/bitonic.cuh"
-#include "kernels/cuda/ladder/rung_6_radix_4way.h"
 #include "kernels/cuda/ladder/tuning.h"
 
 enum { U32, U64, PAIR_4_4 }; /* of ladder_types */
+enum { ROWS_THREADS = 256 };
 
 /* A subject that is a rung but for one number. */
 static struct bench_subject variant_of(struct bench *b, int rung, const char *variant, int number,
@@ -129,16 +129,85 @@ static void threads(struct bench *b)
     }
 }
 
+/* Sort each row of 32 keys, `repeats` times over without going back to global memory: the repeats change nothing, but let the row
+ * decide the time. A lane for each key; lanes exchange keys by shuffles. */
+template <typename K>
+static __global__ void __launch_bounds__(ROWS_THREADS)
+    sort_rows_kernel(K *keys, int64_t rows, int repeats)
+{
+    const int64_t i = (int64_t)blockIdx.x * ROWS_THREADS + threadIdx.x;
+    if (i / WARP >= rows)
+        return;
+    element<K, no_value> x = {keys[i]};
+    for (int repeat = 0; repeat < repeats; repeat++) {
+#pragma unroll
+        for (int size = 2; size <= WARP; size *= 2) {
+#pragma unroll
+            for (int stride = size / 2; stride > 0; stride /= 2) {
+                const int flip = stride == size / 2 ? size - 1 : stride;
+                const element<K, no_value> other = {of_lane(x.key, (int)(threadIdx.x % WARP) ^ flip)};
+                x = keep_side(x, other, (threadIdx.x & stride) == 0);
+            }
+        }
+    }
+    keys[i] = x.key;
+}
+
+/* The same steps; the partner's key is found in shared memory. The warp waits twice per step: until all have
+ * read before anyone overwrites, and until all have written before anyone reads. */
+template <typename K>
+static __global__ void __launch_bounds__(ROWS_THREADS)
+    sort_rows_shared_kernel(K *keys, int64_t rows, int repeats)
+{
+    __shared__ K shared[ROWS_THREADS];
+    const int64_t i = (int64_t)blockIdx.x * ROWS_THREADS + threadIdx.x;
+    if (i / WARP >= rows)
+        return;
+    element<K, no_value> x = {keys[i]};
+    shared[threadIdx.x] = x.key;
+    __syncwarp();
+    for (int repeat = 0; repeat < repeats; repeat++) {
+#pragma unroll
+        for (int size = 2; size <= WARP; size *= 2) {
+#pragma unroll
+            for (int stride = size / 2; stride > 0; stride /= 2) {
+                const int flip = stride == size / 2 ? size - 1 : stride;
+                const element<K, no_value> other = {shared[threadIdx.x ^ flip]};
+                __syncwarp();
+                x = keep_side(x, other, (threadIdx.x & stride) == 0);
+                shared[threadIdx.x] = x.key;
+                __syncwarp();
+            }
+        }
+    }
+    keys[i] = x.key;
+}
+
+/* By one of the two kernels. */
+template <typename K>
+static hsort_status sort_rows(struct cuda_engine *engine, void (*kernel)(K *, int64_t, int), struct sort_args *args,
+                              int repeats)
+{
+    const int64_t rows = args->count / WARP;
+    const unsigned blocks = (unsigned)divide_up(rows * WARP, ROWS_THREADS);
+    args->sorted_keys = args->keys;
+    kernel<<<blocks, ROWS_THREADS, 0, engine->streams[STREAM_WORK]>>>((K *)args->keys, rows, repeats);
+    TRY_LAUNCH("rows");
+    return HSORT_OK;
+}
+
 static hsort_status rows_by_shuffles(struct cuda_engine *engine, int repeats, struct sort_args *args)
 {
-    args->sorted_keys = args->keys;
-    return rung_3_sort_rows(engine, args->key_bytes, args->keys, args->count / WARP, repeats);
+    return with_narrow_key_type(args->key_bytes, [&](auto key) {
+        return sort_rows(engine, sort_rows_kernel<decltype(key)>, args, repeats);
+    });
 }
 
 static hsort_status rows_through_shared(struct cuda_engine *engine, int repeats, struct sort_args *args)
 {
-    args->sorted_keys = args->keys;
-    return rung_3_sort_rows_shared(engine, args->key_bytes, args->keys, args->count / WARP, repeats);
+    return with_narrow_key_type(args->key_bytes, [&](auto key) {
+        return sort_rows(engine, sort_rows_shared_kernel<decltype(key)>, args, repeats);
+    });
 }
 
 /* Blog: rows of 32 keys, sorted over and over to hide global memory, are 1.3 to 1.4 times as fast by shuffles

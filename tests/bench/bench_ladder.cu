@@ -9,7 +9,6 @@
  * left out, to stderr as well. Exits with 1 if a result was wrong. */
 #include <string.h>
 #include "tests/bench/bench.h"
-#include "kernels/cuda/ladder/rung_0_cub.h"
 
 enum { LARGEST_SIZE = 40, MOST_EXPERIMENTS = 8 };
 
@@ -118,22 +117,10 @@ static struct options parse(int argc, char **argv)
 
 /* ---- the grid ------------------------------------------------------------------------------------------ */
 
-static hsort_status merge_sort(struct cuda_engine *engine, int, struct sort_args *args)
-{
-    return cub_merge_sort(engine, args);
-}
-
-static hsort_status merge_sort_workspace(struct cuda_engine *engine, int, const struct sort_args *args,
-                                         size_t *bytes)
-{
-    return cub_merge_sort_workspace(engine, args, bytes);
-}
-
 /* All rungs on the data in hand; CUB's come first, for the ratios. */
 static void bench_data(struct bench *b, uint64_t rungs)
 {
-    const struct bench_subject merge = {"cub_merge_sort",     "", merge_sort,
-                                        merge_sort_workspace, 0,  RUNG_STABLE};
+    const struct bench_subject merge = {"cub_merge_sort", "", cub_merge_sort, cub_merge_sort_workspace, 0, RUNG_STABLE};
     for (int rung : ladder_rungs) {
         const struct bench_subject subject = bench_rung(b, rung);
         if (rungs >> rung & 1)

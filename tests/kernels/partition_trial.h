@@ -38,6 +38,16 @@ struct trial {
 /* What the map of a trial with a foreign map is made of: its first 2^log. */
 static key_code uniform_codes[SAMPLE_MAX];
 
+/* Code i that words_store() has stored. */
+static inline key_code words_load(int key_bytes, const uint64_t *words, int64_t i)
+{
+    uint128 wide;
+    if (key_words(key_bytes) == 1)
+        return words[i];
+    memcpy(&wide, words + KEY_CODE_WORDS * i, sizeof wide);
+    return wide;
+}
+
 /* In the lowest bytes of a key. */
 static inline uint64_t float_bits(int key_bytes, double value)
 {

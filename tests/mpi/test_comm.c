@@ -86,18 +86,15 @@ static void test_longest_text(void)
 /* Sums and ranges of values [size], of which this rank brings its own. */
 static void sum_up(const int64_t *values)
 {
-    int64_t all = 0, before = 0, low = values[0], high = values[0];
+    int64_t all = 0, low = values[0], high = values[0];
     for (int rank = 0; rank < comm.size; rank++) {
-        before = rank == comm.rank ? all : before;
         all += values[rank];
         low = values[rank] < low ? values[rank] : low;
         high = values[rank] > high ? values[rank] : high;
     }
-    int64_t got = -1, got_before = -1, got_low = -1, got_high = -1, gathered[MOST_RANKS];
+    int64_t got = -1, got_low = -1, got_high = -1, gathered[MOST_RANKS];
     CHECK(comm_sum(&comm, values[comm.rank], &got) == HSORT_OK && got == all, "sum %lld instead of %lld",
           (long long)got, (long long)all);
-    CHECK(comm_sum_before(&comm, values[comm.rank], &got_before) == HSORT_OK && got_before == before,
-          "rank %d: sum before %lld instead of %lld", comm.rank, (long long)got_before, (long long)before);
     CHECK(comm_range(&comm, values[comm.rank], &got_low, &got_high) == HSORT_OK && got_low == low &&
               got_high == high,
           "range %lld .. %lld instead of %lld .. %lld", (long long)got_low, (long long)got_high,

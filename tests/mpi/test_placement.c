@@ -1,6 +1,6 @@
 /* Placement as a pure function: made-up nodes of all shapes, ranks and GPUs, and one written down as XML
  * with PCI GPUs. What must hold of every node is in check_node(); nodes with a known answer follow. */
-#include "mpi/comm/gpu_request.h"
+#include "tests/mpi/placement_alone.h"
 #include "tests/support/ranks.h"
 
 enum { MOST_RANKS = 17, MOST_DEVICES = 9 };

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include "mpi/comm/placement.h"
+#include "tests/mpi/placement_alone.h"
 #include "tests/support/ranks.h"
 
 enum { MOST_RANKS = 8, WORDS = 32 };

@@ -12,6 +12,7 @@
  *     test_run_cuts all    every number of runs, 1 to 40, with every kind of keys */
 #include <omp.h>
 #include "kernels/base/keytype.h"
+#include "mpi/exchange/piece_messages.h"
 #include "mpi/exchange/run_cuts.h"
 #include "tests/support/faults.h"
 #include "tests/support/ranks.h"
@@ -322,6 +323,27 @@ static void test_unsorted(int number, uint64_t seed)
     free(cut_offset);
 }
 
+/* More cuts than a message can count are refused, before there are tables for them. */
+static void test_too_many_cuts(void)
+{
+    enum { RUNS = 1 << 18, SEGMENTS = 1 << 14 };
+    struct engine *engine;
+    struct piece_messages *messages = NULL;
+    int64_t runs_of[MOST_RANKS], first_segment[MOST_RANKS + 1] = {0};
+    for (int rank = 0; rank < comm.size; rank++) {
+        runs_of[rank] = RUNS;
+        first_segment[rank + 1] = first_segment[rank] + SEGMENTS;
+    }
+    CHECK(engine_open_host(1, 0, &engine) == HSORT_OK, "%s", status_text());
+    const struct piece_plan plan = {
+        .comm = &comm, .engine = engine, .runs_of = runs_of, .first_segment = first_segment};
+    const hsort_status status = piece_messages_open(&plan, &messages);
+    CHECK(comm.size == 1 ||
+              (status == HSORT_HOST_MEMORY && !messages && strstr(status_text(), "more cuts than")),
+          "%d: '%s'", status, status_text());
+    engine->ops->close(engine);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -335,6 +357,7 @@ int main(int argc, char **argv)
         test_huge(i, check_random(&shared_seed));
         test_unsorted(i, check_random(&shared_seed));
     }
+    test_too_many_cuts();
     if (rank == 0)
         printf("%d small cases, %d huge ones, on %d ranks\n", small, HUGE_CASES, size);
     free(all);

@@ -69,6 +69,33 @@ static void check_sharing(const char *what, size_t bytes, bool unable)
     free(able);
 }
 
+static int pins; /* tried since it was 0 */
+
+static bool refuse_pin(struct engine *refusing, void *memory, size_t bytes)
+{
+    (void)refusing, (void)memory, (void)bytes;
+    pins++;
+    return false;
+}
+
+/* What cannot be pinned is shared all the same, and is not tried for every message. */
+static void test_refused_pins(void)
+{
+    struct shared_slots shared;
+    const struct engine_ops *ops = engine->ops;
+    CHECK(shared_slots_open(&comm, engine, BYTES, &shared) == HSORT_OK, "%s", status_text());
+    struct engine_ops refusing = *ops;
+    refusing.pin = refuse_pin;
+    engine->ops = &refusing;
+    for (int again = 0; again < 3; again++)
+        for (int peer = 0; peer < comm.size; peer++)
+            CHECK((shared_slots_of(&shared, peer) != NULL) == (peer != comm.rank), "of rank %d", peer);
+    CHECK(pins == comm.size - 1, "%d pins are tried for %d peers", pins, comm.size - 1);
+    engine->ops = ops;
+    MPI_Barrier(MPI_COMM_WORLD);
+    shared_slots_close(&shared);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -83,6 +110,7 @@ int main(int argc, char **argv)
     check_sharing("some have no shared memory", BYTES, has_no_shm);
     has_no_shm = false;
     check_sharing("no room for that much", (size_t)1 << 50, true);
+    test_refused_pins();
     engine->ops->close(engine);
     comm_close(&comm);
     return ranks_finish();

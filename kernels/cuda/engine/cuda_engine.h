@@ -66,7 +66,7 @@ struct cuda_engine {
     struct cuda_driver driver;
     CUcontext context; /* the device's primary one, retained */
     cudaStream_t streams[ENGINE_STREAMS];
-    cudaEvent_t followed;                 /* the caller's stream, when follow() was last called */
+    cudaEvent_t followed;                 /* the caller's stream, when stream_wait_caller() was last called */
     struct cuda_result *result;           /* [1] pinned */
     uint32_t levels;                      /* of MSD sorts, so far: their numbers */
     struct engine_inspection *inspection; /* [1] device memory */
@@ -81,8 +81,7 @@ struct cuda_engine {
 /* While it lives the engine's device is the calling thread's current one; then the caller's is again.
  *
  * By pushing and popping the context. Not by cudaSetDevice(): that cannot restore "none yet", and setting
- * back the default of 0 would create a context on device 0 in each process of the node, half a gigabyte
- * apiece. */
+ * back the default of 0 would create a context on device 0 in each process of the node, and each takes memory there. */
 struct device_scope {
     const struct cuda_engine *engine;
     bool entered;
@@ -108,7 +107,7 @@ hsort_status cuda_check(cudaError_t error, const char *call);
 
 #define TRY_CUDA(call) TRY(cuda_check((call), #call))
 
-/* After a kernel launch: whether it was accepted. What goes wrong while it runs, wait() reports. */
+/* After a kernel launch: whether it was accepted. What goes wrong while it runs, stream_synchronize() reports. */
 #define TRY_LAUNCH(kernel) TRY(cuda_check(cudaGetLastError(), "launch of " kernel))
 
 /* For tests: from now on the engine's device is one whose blocks can have `block_bytes` of shared memory. Whoever asks for more is
@@ -140,18 +139,24 @@ static inline hsort_status cuda_grant_shared(struct cuda_engine *engine, const v
     return HSORT_OK;
 }
 
-/* Wait until a kernel on `stream` has written *word, in pinned memory, which holds `unknown` before. The host
- * watches it itself: to be woken takes longer than to sort some thousand keys. Errors of the stream end the
- * wait. */
-static inline hsort_status wait_for_word(cudaStream_t stream, const volatile int32_t *word, int32_t unknown)
+/* Wait until a kernel on `stream` has made is_done() true, by a word in pinned memory. The host watches it itself: to be woken takes
+ * longer than to sort some thousand keys. Errors of the stream end the wait. */
+template <typename DONE>
+static inline hsort_status wait_until(cudaStream_t stream, DONE is_done)
 {
-    enum { LOOKS = 1000 }; // between two questions to the driver, each of which takes as long as hundreds of them
-    for (unsigned looks = 1; *word == unknown; looks++) {
+    enum { LOOKS = 1000 }; // between two questions to the driver, which take much longer
+    for (unsigned looks = 1; !is_done(); looks++) {
         const cudaError_t state = looks % LOOKS == 0 ? cudaStreamQuery(stream) : cudaErrorNotReady;
         if (state != cudaErrorNotReady)
             TRY_CUDA(state);
     }
     return HSORT_OK;
+}
+
+/* The same until *word, which holds `unknown` before, is written. */
+static inline hsort_status wait_for_word(cudaStream_t stream, const volatile int32_t *word, int32_t unknown)
+{
+    return wait_until(stream, [=] { return *word != unknown; });
 }
 
 /* Called where an operation with kernels begins: its fault site. */
@@ -185,10 +190,8 @@ extern "C" {
 
 /* The kernels behind the engine's functions of the same names: contracts in engine.h, arguments checked,
  * counts > 0, device current. All on STREAM_WORK. */
-hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
-                         int64_t count);
-hsort_status keys_decode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
-                         int64_t count);
+hsort_status keys_map(struct cuda_engine *engine, struct keymap map, bool encoding, void *to, const void *from,
+                      int64_t count); /* encode(), or decode() */
 hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
                          const int64_t *positions, int count, key_code *codes);
 hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys, int64_t count,

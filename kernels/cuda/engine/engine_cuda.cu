@@ -86,7 +86,7 @@ static void engine_free(struct engine *base, void *memory)
     *link = allocation->older;
     engine->bytes_in_use -= allocation->bytes;
     delete allocation;
-    cudaFree(memory); // a failure here is one of earlier work; wait() reports that
+    cudaFree(memory); // a failure here is one of earlier work; stream_synchronize() reports that
     cudaGetLastError();
 }
 
@@ -235,7 +235,7 @@ static hsort_status engine_encode(struct engine *base, struct keymap map, void *
 {
     device_scope scope(cuda(base));
     TRY(kernel_takes("encode", map.key_bytes));
-    return count > 0 ? keys_encode(cuda(base), map, to, from, count) : HSORT_OK;
+    return count > 0 ? keys_map(cuda(base), map, true, to, from, count) : HSORT_OK;
 }
 
 static hsort_status engine_decode(struct engine *base, struct keymap map, void *to, const void *from,
@@ -243,7 +243,7 @@ static hsort_status engine_decode(struct engine *base, struct keymap map, void *
 {
     device_scope scope(cuda(base));
     TRY(kernel_takes("decode", map.key_bytes));
-    return count > 0 ? keys_decode(cuda(base), map, to, from, count) : HSORT_OK;
+    return count > 0 ? keys_map(cuda(base), map, false, to, from, count) : HSORT_OK;
 }
 
 /* How to sort with the scratch there is: by which rung, and how many keys at a time; all, unless a radix rung

@@ -35,8 +35,8 @@ static __global__ void __launch_bounds__(PASS_THREADS)
     }
 }
 
-static hsort_status map_keys(struct cuda_engine *engine, struct keymap map, bool encoding, void *to,
-                             const void *from, int64_t count)
+extern "C" hsort_status keys_map(struct cuda_engine *engine, struct keymap map, bool encoding, void *to,
+                                 const void *from, int64_t count)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
     if (map.identity && to == from)
@@ -51,18 +51,6 @@ static hsort_status map_keys(struct cuda_engine *engine, struct keymap map, bool
         TRY_LAUNCH("encode or decode");
         return HSORT_OK;
     });
-}
-
-extern "C" hsort_status keys_encode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
-                                    int64_t count)
-{
-    return map_keys(engine, map, true, to, from, count);
-}
-
-extern "C" hsort_status keys_decode(struct cuda_engine *engine, struct keymap map, void *to, const void *from,
-                                    int64_t count)
-{
-    return map_keys(engine, map, false, to, from, count);
 }
 
 /* ---- inspect ------------------------------------------------------------------------------------------- */
@@ -80,23 +68,23 @@ static __device__ struct partial warp_join(struct partial p)
         p.sum[0] += __shfl_down_sync(ALL_LANES, (unsigned long long)p.sum[0], distance);
         p.sum[1] += __shfl_down_sync(ALL_LANES, (unsigned long long)p.sum[1], distance);
     }
-    return p; // of the whole warp in stream 0
+    return p; // of the whole warp in lane 0
 }
 
 /* Add the block's part to *found: one atomic per block and field, in device memory. */
 static __device__ void block_add(struct partial p, struct engine_inspection *found)
 {
     __shared__ struct partial warps[PASS_THREADS / WARP];
-    const int stream = threadIdx.x % WARP;
+    const int lane = threadIdx.x % WARP;
     p = warp_join(p);
-    if (stream == 0)
+    if (lane == 0)
         warps[threadIdx.x / WARP] = p;
     __syncthreads();
     if (threadIdx.x >= WARP)
         return;
-    p = stream < PASS_THREADS / WARP ? warps[stream] : partial{INT64_MAX, {0, 0}};
+    p = lane < PASS_THREADS / WARP ? warps[lane] : partial{INT64_MAX, {0, 0}};
     p = warp_join(p);
-    if (stream == 0) {
+    if (lane == 0) {
         atomicMin((long long *)&found->first_descent, (long long)p.descent);
         atomicAdd((unsigned long long *)&found->fingerprint[0], (unsigned long long)p.sum[0]);
         atomicAdd((unsigned long long *)&found->fingerprint[1], (unsigned long long)p.sum[1]);

@@ -185,14 +185,6 @@ hsort_status rung_3_merge_tiles(struct cuda_engine *engine, const struct sort_ar
 /* Rung 2 with blocks of 256, 512 or 1024 threads. Sorts in place. Errors HSORT_ARGUMENT. */
 hsort_status rung_2_threads(struct cuda_engine *engine, struct sort_args *args, int threads);
 
-/* Sort each row of 32 keys, `repeats` >= 1 times over without going back to global memory: the repeats change
- * nothing, but let the row decide the time. One lane per key; lanes exchange keys by shuffles, or through
- * shared memory. */
-hsort_status rung_3_sort_rows(struct cuda_engine *engine, int key_bytes, void *keys, int64_t rows,
-                              int repeats);
-hsort_status rung_3_sort_rows_shared(struct cuda_engine *engine, int key_bytes, void *keys, int64_t rows,
-                                     int repeats);
-
 /* Rung 4 with at most `degree` steps per pass: 1 up to rung_4_largest_degree(). Sorts in place. Errors
  * HSORT_ARGUMENT. */
 int rung_4_largest_degree(const struct sort_args *args);

@@ -21,10 +21,13 @@ extern "C" hsort_status ladder_workspace(struct cuda_engine *engine, int rung, c
 {
     *bytes = 0;
     switch (rung) {
-#define X(number, name, ...)                       \
-    case number:                                   \
-        TRY(check_width(number, args->key_bytes)); \
-        return args->count > 1 ? rung_##number##_##name##_workspace(engine, args, bytes) : HSORT_OK;
+#define X(number, name, order, kind, ...)                                       \
+    case number:                                                                \
+        TRY(check_width(number, args->key_bytes));                              \
+        if constexpr (RUNG_##kind == RUNG_RADIX)                                \
+            if (args->count > 1)                                                \
+                return rung_##number##_##name##_workspace(engine, args, bytes); \
+        return HSORT_OK;
         LADDER(X)
 #undef X
     }
@@ -38,7 +41,7 @@ extern "C" hsort_status ladder_encode(struct cuda_engine *engine, const struct s
         return HSORT_OK;
     return is_numbered(raw)
                ? numbered_keys_encode(&engine->base, args->key_bytes, raw, args->keys, args->count)
-               : keys_encode(engine, raw->map, args->keys, raw->from, args->count);
+               : keys_map(engine, raw->map, true, args->keys, raw->from, args->count);
 }
 
 extern "C" hsort_status ladder_decode(struct cuda_engine *engine, const struct sort_args *args, void **sorted)
@@ -50,7 +53,7 @@ extern "C" hsort_status ladder_decode(struct cuda_engine *engine, const struct s
     if (!raw || !raw->decode)
         return HSORT_OK;
     *sorted = args->keys;
-    return args->count > 0 ? keys_decode(engine, raw->map, args->keys, codes, args->count) : HSORT_OK;
+    return args->count > 0 ? keys_map(engine, raw->map, false, args->keys, codes, args->count) : HSORT_OK;
 }
 
 static hsort_status sort_nothing(struct cuda_engine *, struct sort_args *)

@@ -113,7 +113,8 @@ static inline bool rung_is_wide(int rung)
 extern "C" {
 #endif
 
-/* Every rung has these two functions. The engine's device is current.
+/* Every rung has the second of these functions, those of RUNG_RADIX the first: networks take no workspace. The engine's device is
+ * current.
  *
  *   rung_N_NAME_workspace()  bytes of workspace for the sizes of `args` and its count, or fewer (its pointers are not
  *                            looked at); may be 0
@@ -125,7 +126,10 @@ extern "C" {
 LADDER(X)
 #undef X
 
-/* The same by number; a count of 0 or 1 is sorted already. Errors HSORT_ARGUMENT for a number that is no
+/* Rung 6, with the same workspace, in blocks of 512 or 1024 threads: for the benchmark. Errors HSORT_ARGUMENT for another number. */
+hsort_status rung_6_threads(struct cuda_engine *engine, struct sort_args *args, int threads);
+
+/* A rung's two functions by number; a count of 0 or 1 is sorted already. Errors HSORT_ARGUMENT for a number that is no
  * rung, naming those there are, and for keys of 16 bytes where the rung has no kernels for them. */
 hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct sort_args *args,
                               size_t *bytes);

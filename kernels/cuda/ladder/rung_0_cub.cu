@@ -2,7 +2,6 @@
  *
  * Idea     The yardstick: every number of the ladder is measured beside it, every result of the tests
  *          compared with it. Not chosen by itself, but for keys of 16 bytes where rung 8 lacks shared memory.
- *          CUB's merge sort of keys is here too, as the yardstick of the sorts that compare.
  * Change   None of ours.
  * Cost     Per 8-bit digit one read and one write of each key and value, constant digits included, after one
  *          read of the keys that counts all digits. In the form used here the two buffers of the caller are
@@ -10,11 +9,9 @@
  * Limit    Instructions: on a GPU with this much memory bandwidth, ranking the keys of a tile takes longer
  *          than moving them.
  * Source   cub::DeviceRadixSort; Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for
- *          GPUs", 2022. cub::DeviceMergeSort. */
-#include "kernels/cuda/ladder/rung_0_cub.h"
+ *          GPUs", 2022. */
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/ladder.h"
-#include <cub/device/device_merge_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 
 /* CUB's manner: without a workspace it says in *workspace_bytes how much it wants. */
@@ -67,69 +64,4 @@ extern "C" hsort_status rung_0_cub(struct cuda_engine *engine, struct sort_args 
     size_t bytes;
     TRY(rung_0_cub_workspace(engine, args, &bytes));
     return sort_cub(engine, args, args->workspace, &bytes);
-}
-
-static hsort_status sort_typed(struct cuda_engine *engine, hsort_type type, struct sort_args *args,
-                               void *workspace, size_t *workspace_bytes)
-{
-    switch (type) {
-    case HSORT_I32:
-        return cub_sort_keys<int32_t>(engine, args, workspace, workspace_bytes);
-    case HSORT_F32:
-        return cub_sort_keys<float>(engine, args, workspace, workspace_bytes);
-    case HSORT_I64:
-        return cub_sort_keys<int64_t>(engine, args, workspace, workspace_bytes);
-    case HSORT_F64:
-        return cub_sort_keys<double>(engine, args, workspace, workspace_bytes);
-    default:
-        return sort_cub(engine, args, workspace, workspace_bytes);
-    }
-}
-
-extern "C" hsort_status cub_sort_typed_workspace(struct cuda_engine *engine, hsort_type type,
-                                                 const struct sort_args *args, size_t *bytes)
-{
-    struct sort_args sizes = *args;
-    return sort_typed(engine, type, &sizes, NULL, bytes);
-}
-
-extern "C" hsort_status cub_sort_typed(struct cuda_engine *engine, hsort_type type, struct sort_args *args)
-{
-    size_t bytes;
-    TRY(cub_sort_typed_workspace(engine, type, args, &bytes));
-    return sort_typed(engine, type, args, args->workspace, &bytes);
-}
-
-/* ---- the merge sort ------------------------------------------------------------------------------------ */
-
-template <typename K>
-static hsort_status cub_merge_keys(struct cuda_engine *engine, struct sort_args *args, void *workspace,
-                               size_t *workspace_bytes)
-{
-    TRY_CUDA(cub::DeviceMergeSort::SortKeys(workspace, *workspace_bytes, (K *)args->keys, args->count,
-                                            cuda::std::less<K>(), engine->streams[STREAM_WORK]));
-    args->sorted_keys = args->keys;
-    return HSORT_OK;
-}
-
-static hsort_status merge_sort_keys(struct cuda_engine *engine, struct sort_args *args, void *workspace,
-                                    size_t *workspace_bytes)
-{
-    return with_narrow_key_type(args->key_bytes, [&](auto key) {
-        return cub_merge_keys<decltype(key)>(engine, args, workspace, workspace_bytes);
-    });
-}
-
-extern "C" hsort_status cub_merge_sort_workspace(struct cuda_engine *engine, const struct sort_args *args,
-                                                 size_t *bytes)
-{
-    struct sort_args sizes = *args;
-    return merge_sort_keys(engine, &sizes, NULL, bytes);
-}
-
-extern "C" hsort_status cub_merge_sort(struct cuda_engine *engine, struct sort_args *args)
-{
-    size_t bytes;
-    TRY(cub_merge_sort_workspace(engine, args, &bytes));
-    return merge_sort_keys(engine, args, args->workspace, &bytes);
 }

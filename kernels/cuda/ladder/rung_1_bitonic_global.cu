@@ -67,13 +67,6 @@ extern "C" hsort_status rung_1_step(struct cuda_engine *engine, const struct sor
     });
 }
 
-extern "C" hsort_status rung_1_bitonic_global_workspace(struct cuda_engine *, const struct sort_args *,
-                                                        size_t *bytes)
-{
-    *bytes = 0;
-    return HSORT_OK;
-}
-
 extern "C" hsort_status rung_1_bitonic_global(struct cuda_engine *engine, struct sort_args *args)
 {
     const int phases = count_phases(args->count);

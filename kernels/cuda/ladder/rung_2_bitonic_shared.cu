@@ -106,13 +106,6 @@ extern "C" hsort_status rung_2_threads(struct cuda_engine *engine, struct sort_a
     });
 }
 
-extern "C" hsort_status rung_2_bitonic_shared_workspace(struct cuda_engine *, const struct sort_args *,
-                                                        size_t *bytes)
-{
-    *bytes = 0;
-    return HSORT_OK;
-}
-
 extern "C" hsort_status rung_2_bitonic_shared(struct cuda_engine *engine, struct sort_args *args)
 {
     return rung_2_threads(engine, args, BITONIC_SHARED_THREADS);

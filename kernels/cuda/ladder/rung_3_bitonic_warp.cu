@@ -251,14 +251,14 @@ static __global__ void __launch_bounds__(warp_tile<K, V>::THREADS, warp_tile<K, 
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
-/* One of the two kernels above over all tiles. */
+/* Sort every tile, or merge within every tile. */
 template <typename K, typename V>
-static hsort_status launch_tiles(struct cuda_engine *engine, void (*kernel)(columns<K, V>, int64_t),
-                                 columns<K, V> data, int64_t count)
+static hsort_status launch_tiles(struct cuda_engine *engine, columns<K, V> data, int64_t count, bool merges)
 {
     using S = warp_tile<K, V>;
     const unsigned tiles = (unsigned)divide_up(count, INT64_C(1) << S::LOG_TILE);
-    TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)S::SHARED_BYTES));
+    void (*const kernel)(columns<K, V>, int64_t) = merges ? merge_tiles_kernel<K, V> : sort_tiles_kernel<K, V>;
+    TRY(cuda_grant_shared(engine, (const void *)kernel, (int)S::SHARED_BYTES));
     kernel<<<tiles, S::THREADS, S::SHARED_BYTES, engine->streams[STREAM_WORK]>>>(data, count);
     TRY_LAUNCH("rung 3, tiles");
     return HSORT_OK;
@@ -280,33 +280,14 @@ extern "C" int rung_3_log_tile(const struct sort_args *args)
     return log_tile;
 }
 
-template <typename K, typename V>
-static hsort_status sort_tiles(struct cuda_engine *engine, columns<K, V> data, int64_t count)
-{
-    return launch_tiles(engine, sort_tiles_kernel<K, V>, data, count);
-}
-
-template <typename K, typename V>
-static hsort_status launch_merge_tiles(struct cuda_engine *engine, columns<K, V> data, int64_t count)
-{
-    return launch_tiles(engine, merge_tiles_kernel<K, V>, data, count);
-}
-
 extern "C" hsort_status rung_3_sort_tiles(struct cuda_engine *engine, const struct sort_args *args)
 {
-    return with_columns(args, [&](auto data) { return sort_tiles(engine, data, args->count); });
+    return with_columns(args, [&](auto data) { return launch_tiles(engine, data, args->count, false); });
 }
 
 extern "C" hsort_status rung_3_merge_tiles(struct cuda_engine *engine, const struct sort_args *args)
 {
-    return with_columns(args, [&](auto data) { return launch_merge_tiles(engine, data, args->count); });
-}
-
-extern "C" hsort_status rung_3_bitonic_warp_workspace(struct cuda_engine *, const struct sort_args *,
-                                                      size_t *bytes)
-{
-    *bytes = 0;
-    return HSORT_OK;
+    return with_columns(args, [&](auto data) { return launch_tiles(engine, data, args->count, true); });
 }
 
 extern "C" hsort_status rung_3_bitonic_warp(struct cuda_engine *engine, struct sort_args *args)
@@ -320,85 +301,4 @@ extern "C" hsort_status rung_3_bitonic_warp(struct cuda_engine *engine, struct s
         TRY(rung_3_merge_tiles(engine, args));
     }
     return HSORT_OK;
-}
-
-/* ---- stand-alone: rows of 32 keys ---------------------------------------------------------------------- */
-
-template <typename K>
-static __global__ void __launch_bounds__(BITONIC_ROWS_THREADS)
-    sort_rows_kernel(K *keys, int64_t rows, int repeats)
-{
-    const int64_t i = (int64_t)blockIdx.x * BITONIC_ROWS_THREADS + threadIdx.x;
-    if (i / WARP >= rows)
-        return;
-    element<K, no_value> x[1] = {{keys[i]}};
-    for (int repeat = 0; repeat < repeats; repeat++) {
-#pragma unroll
-        for (int size = 2; size <= WARP; size *= 2) {
-#pragma unroll
-            for (int stride = size / 2; stride > 0; stride /= 2) {
-                const int flip = stride == size / 2 ? size - 1 : stride;
-                x[0] = keep_side(x[0], shuffle_element(ALL_LANES, x[0], flip), (threadIdx.x & stride) == 0);
-            }
-        }
-    }
-    keys[i] = x[0].key;
-}
-
-/* The same steps; the partner's key is found in shared memory. The warp waits twice per step: until all have
- * read before anyone overwrites, and until all have written before anyone reads. */
-template <typename K>
-static __global__ void __launch_bounds__(BITONIC_ROWS_THREADS)
-    sort_rows_shared_kernel(K *keys, int64_t rows, int repeats)
-{
-    __shared__ K shared[BITONIC_ROWS_THREADS];
-    const int64_t i = (int64_t)blockIdx.x * BITONIC_ROWS_THREADS + threadIdx.x;
-    if (i / WARP >= rows)
-        return;
-    element<K, no_value> x = {keys[i]};
-    shared[threadIdx.x] = x.key;
-    __syncwarp();
-    for (int repeat = 0; repeat < repeats; repeat++) {
-#pragma unroll
-        for (int size = 2; size <= WARP; size *= 2) {
-#pragma unroll
-            for (int stride = size / 2; stride > 0; stride /= 2) {
-                const int flip = stride == size / 2 ? size - 1 : stride;
-                const element<K, no_value> other = {shared[threadIdx.x ^ flip]};
-                __syncwarp();
-                x = keep_side(x, other, (threadIdx.x & stride) == 0);
-                shared[threadIdx.x] = x.key;
-                __syncwarp();
-            }
-        }
-    }
-    keys[i] = x.key;
-}
-
-template <typename K>
-static hsort_status sort_rows(struct cuda_engine *engine, void (*kernel)(K *, int64_t, int), K *keys,
-                              int64_t rows, int repeats)
-{
-    const unsigned blocks = (unsigned)divide_up(rows * WARP, BITONIC_ROWS_THREADS);
-    kernel<<<blocks, BITONIC_ROWS_THREADS, 0, engine->streams[STREAM_WORK]>>>(keys, rows, repeats);
-    TRY_LAUNCH("rung 3, rows");
-    return HSORT_OK;
-}
-
-extern "C" hsort_status rung_3_sort_rows(struct cuda_engine *engine, int key_bytes, void *keys, int64_t rows,
-                                         int repeats)
-{
-    return with_narrow_key_type(key_bytes, [&](auto key) {
-        typedef decltype(key) K;
-        return sort_rows(engine, sort_rows_kernel<K>, (K *)keys, rows, repeats);
-    });
-}
-
-extern "C" hsort_status rung_3_sort_rows_shared(struct cuda_engine *engine, int key_bytes, void *keys,
-                                                int64_t rows, int repeats)
-{
-    return with_narrow_key_type(key_bytes, [&](auto key) {
-        typedef decltype(key) K;
-        return sort_rows(engine, sort_rows_shared_kernel<K>, (K *)keys, rows, repeats);
-    });
 }

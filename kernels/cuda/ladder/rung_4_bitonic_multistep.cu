@@ -148,13 +148,6 @@ extern "C" hsort_status rung_4_degree(struct cuda_engine *engine, struct sort_ar
     return with_columns(args, [&](auto data) { return sort_bitonic_multistep(engine, args, degree, data); });
 }
 
-extern "C" hsort_status rung_4_bitonic_multistep_workspace(struct cuda_engine *, const struct sort_args *,
-                                                           size_t *bytes)
-{
-    *bytes = 0;
-    return HSORT_OK;
-}
-
 extern "C" hsort_status rung_4_bitonic_multistep(struct cuda_engine *engine, struct sort_args *args)
 {
     return rung_4_degree(engine, args, rung_4_largest_degree(args));

@@ -375,12 +375,6 @@ static hsort_status sort_packed(struct cuda_engine *engine, columns<K, V> data, 
     return HSORT_OK;
 }
 
-extern "C" hsort_status rung_5_packed_workspace(struct cuda_engine *, const struct sort_args *, size_t *bytes)
-{
-    *bytes = 0;
-    return HSORT_OK;
-}
-
 extern "C" hsort_status rung_5_packed(struct cuda_engine *engine, struct sort_args *args)
 {
     return with_columns(args, [&](auto data) {

@@ -1,5 +1,5 @@
 /* The numbers that speed depends on, and which rung is taken when none is asked for. Results depend on none
- * of them. tests/bench_ladder measures what a change is worth. */
+ * of them. tests/bench/bench_ladder.cu measures what a change is worth. */
 #ifndef TUNING_H
 #define TUNING_H
 
@@ -22,7 +22,6 @@ enum {
     BITONIC_WARP_LOG_LANES = 5,
     BITONIC_WARP_LOG_KEYS_8 = 4,
     BITONIC_WARP_LOG_KEYS_16 = 3,
-    BITONIC_ROWS_THREADS = 256,
 
     /* rung 4: most steps per pass, by bytes of the keys; a pass of degree d holds 2^d keys per thread */
     BITONIC_MULTISTEP_THREADS = 256,
@@ -55,7 +54,6 @@ enum {
     BITONIC_WARP_LOG_LANES = 1,
     BITONIC_WARP_LOG_KEYS_8 = 1,
     BITONIC_WARP_LOG_KEYS_16 = 1,
-    BITONIC_ROWS_THREADS = 32,
     BITONIC_MULTISTEP_THREADS = 4,
     BITONIC_DEGREE_4 = 2,
     BITONIC_DEGREE_8 = 2,

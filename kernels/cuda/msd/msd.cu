@@ -244,20 +244,14 @@ static hsort_status sort_left(const struct msd_sort<K, LAST> &sort, const struct
 }
 
 /* How many buckets the levels have left that were queued since there were `before`: the last one tells it, early,
- * while its block sorts run. The host watches, as in wait_for_word(). */
+ * while its block sorts run. */
 static hsort_status wait_for_left(struct cuda_engine *engine, uint32_t before, uint32_t *count)
 {
-    enum { LOOKS = 1000 };
     const volatile uint64_t *told = &engine->result->left;
     *count = 0;
     if (engine->levels == before)
         return HSORT_OK;
-    for (unsigned looks = 1; *told >> 32 != engine->levels; looks++) {
-        const cudaError_t state =
-            looks % LOOKS == 0 ? cudaStreamQuery(engine->streams[STREAM_WORK]) : cudaErrorNotReady;
-        if (state != cudaErrorNotReady)
-            TRY_CUDA(state);
-    }
+    TRY(wait_until(engine->streams[STREAM_WORK], [=] { return *told >> 32 == engine->levels; }));
     *count = (uint32_t)*told;
     return HSORT_OK;
 }

@@ -284,11 +284,12 @@ struct engine_partition_ops {
 };
 
 /* Keys in fewer bytes, to be sent. Of each block of ENGINE_PACK_KEYS the first one, and of each key the difference to the
- * one before it, of as many bits as the largest of the block takes. Blocks of 4:
+ * one before it, of as many bits as the largest of the block takes; of keys in no order the smallest one, and differences to that.
+ * Blocks of 4:
  *
- *     keys         50 53 53 57   90 91              the last block is short
- *     differences  0 3 0 4       0 1
- *     packed       50 90 | 1 2 1 | 12 bits and a gap | 2 bits and a gap
+ *     keys         50 53 53 57   90 91              the last block is short           53 57 50 53   91 90
+ *     differences  0 3 0 4       0 1                                                  3 7 0 3       1 0
+ *     packed       50 90 | 1 2 1 | 12 bits and a gap | 2 bits and a gap               50 90 | 1 2 1 | ...
  * first [blocks] keys; ends [blocks + 1]: words up to the end of each block, and the width of the last one; the words. Ends
  * and words have 4 bytes. Value i of a block has the bits i * width .. of its words, the lowest first. */
 struct engine_packing {
@@ -296,11 +297,12 @@ struct engine_packing {
     void *to;         /* pack: [count * key_bytes], aligned as keys are; unpack: keys [count] */
     int64_t count;
     int64_t *bytes; /* [1] of alloc_host(). pack: how many of `to` are used, known once the work is done; unpack: read in the call */
+    bool to_smallest; /* the differences are to the smallest of a block; the same for pack and unpack */
 };
 
 /* Many at a time, packings [number], read in the call. All `from` and `to` are engine memory, and no `to` overlaps another array. */
 struct engine_pack_ops {
-    /* Keys best in order; others come back as exactly. Where that saves no bytes, they are copied. unpack(): the way back. Of bytes
+    /* Keys best in order, or close to each other; others come back as exactly. Where that saves no bytes, they are copied. unpack(): the way back. Of bytes
      * that pack() has not made come some keys, and nothing outside is touched. */
     hsort_status (*pack)(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number);
     hsort_status (*unpack)(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number);
@@ -362,7 +364,7 @@ struct engine_ops {
     /* ---- memory ---- */
 
     /* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes.
-     * Errors HSORT_DEVICE_MEMORY (cuda), HSORT_HOST_MEMORY (host): text with the bytes asked for and, if
+     * Errors HSORT_DEVICE_MEMORY (cuda, and beyond a limit), HSORT_HOST_MEMORY (host): text with the bytes asked for and, if
      * known, free. */
     hsort_status (*alloc)(struct engine *engine, size_t bytes, void **memory);
     void (*free)(struct engine *engine, void *memory); /* NULL is fine */

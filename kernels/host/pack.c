@@ -9,6 +9,7 @@ enum { WORD_BITS = 32, GROUP = 64 /* blocks that a thread takes at a time */ };
 /* Packed keys: where their parts lie. */
 struct packed_parts {
     int64_t blocks, words; /* words: that there is room for */
+    bool to_smallest;
     char *first;
     uint32_t *ends, *word;
 };
@@ -25,9 +26,13 @@ static int64_t head_bytes(int64_t count, int key_bytes)
     return blocks * key_bytes + (blocks + 1) * (int64_t)sizeof(uint32_t);
 }
 
-static struct packed_parts packed_parts_of(const void *packed, int64_t bytes, int64_t count, int key_bytes)
+/* packed [bytes] */
+static struct packed_parts packed_parts_of(const struct engine_packing *packing, const void *packed,
+                                           int64_t bytes, int key_bytes)
 {
-    struct packed_parts parts = {.blocks = block_count(count), .first = (char *)packed};
+    const int64_t count = packing->count;
+    struct packed_parts parts = {
+        .blocks = block_count(count), .to_smallest = packing->to_smallest, .first = (char *)packed};
     parts.ends = (uint32_t *)(parts.first + parts.blocks * key_bytes);
     parts.word = parts.ends + parts.blocks + 1;
     parts.words = (bytes - head_bytes(count, key_bytes)) / (int64_t)sizeof(uint32_t);
@@ -83,7 +88,7 @@ static void pack_one(int threads, int key_bytes, const struct engine_packing *pa
     const int64_t count = packing->count, plain = count * key_bytes, head = head_bytes(count, key_bytes);
     *packing->bytes = plain;
     if (head < plain && plain / (int64_t)sizeof(uint32_t) <= UINT32_MAX) {
-        const struct packed_parts parts = packed_parts_of(packing->to, plain, count, key_bytes);
+        const struct packed_parts parts = packed_parts_of(packing, packing->to, plain, key_bytes);
 #pragma omp parallel for schedule(dynamic, GROUP) num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
         for (int64_t block = 0; block < parts.blocks; block++)
             KEY_CALL(key_bytes, measure_block, keys, block, count, &parts);
@@ -115,7 +120,7 @@ static void unpack_one(int threads, int key_bytes, const struct engine_packing *
             memcpy(packing->to, packing->from, (size_t)plain);
         return;
     }
-    const struct packed_parts parts = packed_parts_of(packing->from, bytes, count, key_bytes);
+    const struct packed_parts parts = packed_parts_of(packing, packing->from, bytes, key_bytes);
 #pragma omp parallel for schedule(dynamic, GROUP) num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int64_t block = 0; block < parts.blocks; block++)
         KEY_CALL(key_bytes, unpack_block, &parts, block, count, packing->to);

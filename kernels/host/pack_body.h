@@ -1,16 +1,19 @@
 /* The parts of packing that know the key width: pack.c includes this once for each, with KEY the key and NAMED(name) its
  * name. Differences wrap round, so those of keys in no order are of full width, and exact. */
 
-/* Note a block's first key, and, where its end will be, its width. */
+/* Note what a block's differences begin at, and, where its end will be, their width. */
 static void NAMED(measure_block)(const KEY *keys, int64_t block, int64_t count, const struct packed_parts *parts)
 {
     const KEY *first = keys + block * ENGINE_PACK_KEYS;
     const int number = keys_in_block(block, count);
-    KEY all = 0;
-    for (int i = 1; i < number; i++)
+    KEY all = 0, least = first[0], most = first[0];
+    for (int i = 1; i < number; i++) {
         all |= (KEY)(first[i] - first[i - 1]);
-    ((KEY *)parts->first)[block] = first[0];
-    parts->ends[block] = (uint32_t)NAMED(bits_of)(all);
+        least = first[i] < least ? first[i] : least;
+        most = first[i] > most ? first[i] : most;
+    }
+    ((KEY *)parts->first)[block] = parts->to_smallest ? least : first[0];
+    parts->ends[block] = (uint32_t)NAMED(bits_of)(parts->to_smallest ? (KEY)(most - least) : all);
 }
 
 /* Bits wait in `pending` until they fill a word; of a wide difference a word at a time. */
@@ -22,10 +25,11 @@ static void NAMED(pack_block)(const KEY *keys, int64_t block, int64_t count, con
     const int width = block == parts->blocks - 1 ? (int)parts->ends[parts->blocks]
                                                  : (int)(words / (ENGINE_PACK_KEYS / WORD_BITS));
     uint32_t *word = parts->word + begin;
+    const KEY base = ((const KEY *)parts->first)[block];
     uint64_t pending = 0;
     int waiting = 0;
     for (int i = 0; i < number; i++) {
-        KEY rest = i > 0 ? (KEY)(first[i] - first[i - 1]) : 0;
+        KEY rest = (KEY)(first[i] - (parts->to_smallest || i == 0 ? base : first[i - 1]));
         for (int left = width; left > 0;) {
             const int some = left < WORD_BITS ? left : WORD_BITS;
             pending |= (uint64_t)(uint32_t)rest << waiting;
@@ -56,7 +60,8 @@ static void NAMED(unpack_block)(const struct packed_parts *parts, int64_t block,
     const uint32_t *word = parts->word + begin;
     uint64_t pending = 0;
     int waiting = 0;
-    KEY key = ((const KEY *)parts->first)[block], *to = keys + block * ENGINE_PACK_KEYS;
+    const KEY base = ((const KEY *)parts->first)[block];
+    KEY before = base, *to = keys + block * ENGINE_PACK_KEYS;
     if (end > parts->words)
         width = 0;
     for (int i = 0; i < number; i++) {
@@ -73,7 +78,7 @@ static void NAMED(unpack_block)(const struct packed_parts *parts, int64_t block,
             waiting -= some;
             have += some;
         }
-        key = (KEY)(key + difference);
-        to[i] = key;
+        to[i] = (KEY)((parts->to_smallest ? base : before) + difference);
+        before = to[i];
     }
 }

@@ -1,6 +1,7 @@
 #include "mpi/exchange/pair_partition.h"
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
+#include "mpi/exchange/pair_messages.h"
 #include "mpi/exchange/pair_plan.h"
 #include "mpi/exchange/region_map.h"
 
@@ -8,20 +9,12 @@ enum {
     SAMPLE_LOG = ENGINE_SAMPLE_LOG_USUAL,
     EDGE_SHARE = 64,   /* of all pairs, those that a rank sorts apart are this part at most, */
     EDGE_LEAST = 4096, /* and so many more */
-    BATCHES = 12       /* about, of a rank; elements come in no more parts */
+    BATCHES = 6, /* about, of a rank: of fewer the first comes later, with more skewed keys take longer */
+    PARTS = 12   /* that elements come in */
 };
 
 /* What ranks gather of each other: the pairs of each region, and this. */
 enum { FOUND_FAILED = ENGINE_REGIONS, FOUND };
-
-/* What goes from rank to rank: the keys, and what belongs to them. */
-enum { KEYS, BESIDE, COLUMNS };
-
-/* Where one of them lies, by places in the first half: what leaves, and what comes. */
-struct pair_column {
-    void *given, *taken;
-    size_t bytes; /* of one */
-};
 
 /* The call under way. */
 struct pair_sorter {
@@ -36,9 +29,13 @@ struct pair_sorter {
     int64_t *found; /* [size * FOUND] */
     /* [size] what goes to, and comes from each peer: places in what its owner has split. */
     struct pair_span *gives, *takes;
+    struct pair_span *sends, *receives; /* [size] the same of those peers with which it goes by message */
+    size_t slot_bytes;                  /* for that; 0: nothing is packed */
+    void *slot_memory;
+    struct pair_slots *slots;
     int64_t *comes_to;  /* [size] where in the first half what a peer gives begins */
     const void **shown; /* [size * COLUMNS] memory of peers; NULL: they send messages */
-    struct engine_event *fetched, *parts[BATCHES]; /* keys have come; parts of the elements */
+    struct engine_event *fetched, *parts[PARTS];   /* keys have come; parts of the elements */
     bool begun;                                    /* some regions of `main` are sorted */
     hsort_status status;
 };
@@ -109,12 +106,13 @@ static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *ne
     // Elements still come while what is left is sorted, so peers are not asked yet whether they have read all keys.
     main->spare_keys = has_elements ? take_part(&own, s->out_count, (size_t)key_bytes) : main->keys;
     main->spare_values = main->values;
-    s->columns[KEYS] = (struct pair_column){main->keys, main->keys, (size_t)key_bytes};
-    s->columns[BESIDE] = (struct pair_column){main->values, main->values, value_bytes};
+    s->columns[KEYS] = (struct pair_column){main->keys, main->keys, (size_t)key_bytes, PACK_CLOSE};
+    s->columns[BESIDE] = (struct pair_column){main->values, main->values, value_bytes,
+                                              x->pairs.values ? PACK_CLOSE : PACK_RISING};
     if (has_elements) {
         void *given = take_part(&shown, s->count, x->element_bytes);
-        s->columns[BESIDE] =
-            (struct pair_column){given, take_part(&own, room, x->element_bytes), x->element_bytes};
+        s->columns[BESIDE] = (struct pair_column){given, take_part(&own, room, x->element_bytes),
+                                                  x->element_bytes, PACK_NOTHING};
     }
     main->other_keys =
         main->pairs.keys_out ? main->pairs.keys_out : take_part(&own, s->out_count, (size_t)key_bytes);
@@ -122,6 +120,8 @@ static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *ne
                              ? take_part(&own, s->out_count, value_bytes)
                              : main->pairs.values_out;
     lay_out_edges(s, &own, edge);
+    s->slot_bytes = pair_messages_bytes(x->comm, engine, x->transport);
+    s->slot_memory = take_part(&own, (int64_t)s->slot_bytes, 1);
     const size_t split = engine->ops->pairs->region_workspace(engine, main),
                  map = map_bytes(engine, key_bytes) +
                        engine->ops->partition->sample_scratch(engine, key_bytes, SAMPLE_LOG);
@@ -161,13 +161,16 @@ bool pair_partition_can(const struct pair_partition *x, struct pair_partition_ne
 static void close_sorter(struct pair_sorter *s)
 {
     s->x->engine->ops->event_destroy(s->x->engine, s->fetched);
-    for (int part = 0; part < BATCHES; part++)
+    for (int part = 0; part < PARTS; part++)
         s->x->engine->ops->event_destroy(s->x->engine, s->parts[part]);
+    pair_slots_close(s->x->engine, s->slots);
     region_map_close(s->map);
     pair_plan_close(s->plan);
     free(s->found);
     free(s->gives);
     free(s->takes);
+    free(s->sends);
+    free(s->receives);
     free(s->comes_to);
     free(s->shown);
 }
@@ -178,13 +181,17 @@ static hsort_status make_pair_tables(struct pair_sorter *s)
     s->found = malloc(ranks * FOUND * sizeof *s->found);
     s->gives = calloc(ranks, sizeof *s->gives);
     s->takes = calloc(ranks, sizeof *s->takes);
+    s->sends = calloc(ranks, sizeof *s->sends);
+    s->receives = calloc(ranks, sizeof *s->receives);
     s->comes_to = calloc(ranks, sizeof *s->comes_to);
     s->shown = calloc(ranks * COLUMNS, sizeof *s->shown);
-    if (!s->found || !s->gives || !s->takes || !s->comes_to || !s->shown || fault_hit(FAULT_ALLOC))
+    if (!s->found || !s->gives || !s->takes || !s->sends || !s->receives || !s->comes_to || !s->shown ||
+        fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory for the pairs of %d ranks", s->size);
+    TRY(pair_slots_open(s->x->engine, s->slot_bytes, &s->slots));
     TRY(region_map_open(s->size, &s->map));
     TRY(pair_plan_open(s->size, &s->plan));
-    for (int part = 0; s->x->element_bytes > 0 && part < BATCHES; part++)
+    for (int part = 0; s->x->element_bytes > 0 && part < PARTS; part++)
         TRY(s->x->engine->ops->event_create(s->x->engine, &s->parts[part]));
     return s->x->engine->ops->event_create(s->x->engine, &s->fetched);
 }
@@ -311,28 +318,25 @@ static void conceal_memory(struct pair_sorter *s)
                 keep_first_error(&s->status, x->transport->ops->conceal(x->transport, peer));
 }
 
-/* Exchange messages with those peers that show no memory. A side without any pairs is no place at all: one that is both sent and
- * received is an exchange in place. Collective. */
+/* Exchange messages with those peers that show no memory. Collective. */
 static void exchange_messages(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
-    int64_t moved = 0;
-    for (int step = 1; step < s->size; step++) {
-        const int to = (s->rank + step) % s->size, from = (s->rank - step + s->size) % s->size;
-        const struct pair_span out = s->gives[to], in = s->takes[from];
-        const size_t sent = is_shown(s, to) ? 0 : (size_t)(out.end - out.first),
-                     received = is_shown(s, from) ? 0 : (size_t)(in.end - in.first);
-        for (int i = 0; i < COLUMNS && (sent > 0 || received > 0); i++) {
-            const struct pair_column *column = &s->columns[i];
-            keep_first_error(
-                &s->status,
-                x->transport->ops->sendrecv(
-                    x->transport, to, sent > 0 ? at_pair(column->given, out.first, column->bytes) : NULL,
-                    sent * column->bytes, from,
-                    received > 0 ? at_pair(column->taken, s->comes_to[from], column->bytes) : NULL,
-                    received * column->bytes, &moved));
+    const struct pair_messages messages = {.comm = x->comm,
+                                           .engine = x->engine,
+                                           .transport = x->transport,
+                                           .columns = s->columns,
+                                           .gives = s->sends,
+                                           .takes = s->receives,
+                                           .comes_to = s->comes_to,
+                                           .memory = s->slot_memory,
+                                           .slots = s->slots};
+    for (int peer = 0; peer < s->size; peer++)
+        if (!is_shown(s, peer)) {
+            s->sends[peer] = s->gives[peer];
+            s->receives[peer] = s->takes[peer];
         }
-    }
+    s->status = pair_messages_run(&messages, s->status);
 }
 
 /* Queue copies of a column of what peers show of regions first .. end - 1. */
@@ -366,17 +370,17 @@ static void wait_for_fetched(struct pair_sorter *s)
         s->status = ops->stream_wait_event(s->x->engine, STREAM_WORK, s->fetched);
 }
 
-/* The first region of a part of the elements that this rank wants; of part BATCHES: where they end. */
+/* The first region of a part of the elements that this rank wants; of part PARTS: where they end. */
 static int part_begins(const struct pair_sorter *s, int part)
 {
     const int first = s->plan->first[s->rank], regions = s->plan->end[s->rank] - first;
-    return first + regions * part / BATCHES;
+    return first + regions * part / PARTS;
 }
 
 /* Queue copies of all elements, part by part. */
 static void fetch_elements(struct pair_sorter *s)
 {
-    for (int part = 0; s->x->element_bytes > 0 && part < BATCHES; part++) {
+    for (int part = 0; s->x->element_bytes > 0 && part < PARTS; part++) {
         fetch_column(s, BESIDE, part_begins(s, part), part_begins(s, part + 1));
         if (s->status == HSORT_OK)
             s->status = s->x->engine->ops->event_record(s->x->engine, s->parts[part], STREAM_IN);
@@ -497,7 +501,7 @@ static hsort_status take_elements(const struct pair_sorter *s)
     const struct pair_partition *x = s->x;
     const int64_t *out = x->out_offset + s->rank;
     int64_t outside = 0, done = 0;
-    for (int part = 0; x->element_bytes > 0 && part < BATCHES; part++) {
+    for (int part = 0; x->element_bytes > 0 && part < PARTS; part++) {
         const int64_t end = lesser(s->plan->region_at[part_begins(s, part + 1)], out[1]) - out[0];
         if (end <= done)
             continue;

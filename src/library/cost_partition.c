@@ -149,27 +149,31 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
 
 /* ---- keys that take something along --------------------------------------------------------------------- */
 
-struct hsort_plan_exchange cost_pairs(const struct cost_network *n, const hsort_rates *rates, int pair_bytes, int64_t total,
-                                      double moved_bytes, bool records)
+struct hsort_plan_exchange cost_pairs(const struct cost_network *n, const hsort_rates *rates, int pair_bytes,
+                                      int64_t total, double moved_bytes, double packed_bytes, bool records)
 {
     const struct shard_size s = shard_size_of(n->size, pair_bytes, total);
     const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, others = n->size - 1;
-    const double keys = (double)s.capacity, each = keys * moved_bytes / n->size;
+    const double keys = (double)s.capacity, each_far = keys * packed_bytes / n->size,
+                 each_near = rates->link == HSORT_TRANSPORT_STAGED ? each_far : keys * moved_bytes / n->size;
     const double sort = keys / sort_rate(rates, pair_bytes <= PAIR_OF_WORD ? PAIR_OF_WORD : PAIR_WIDE),
                  left = sort * (1 - BEFORE_KEYS_MOVE);
-    const struct moved_shard moved = {.near = (near_ranks - 1) * each, .far = (n->size - near_ranks) * each};
+    const struct moved_shard moved = {.near = (near_ranks - 1) * each_near,
+                                      .far = (n->size - near_ranks) * each_far};
+    const double sent = moved.near + moved.far;
     const double moving = moving_seconds(rates, &moved), short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
     struct hsort_plan_exchange cost = {.messages = short_ones + others,
                                        .messages_all = (short_ones + others) * n->size,
-                                       .moved_bytes_largest = others * each,
-                                       .moved_bytes = others * each * n->size};
+                                       .moved_bytes_largest = sent,
+                                       .moved_bytes = sent * n->size};
     cost.seconds[HSORT_PHASE_LOCAL_SORT] = sort * (others > 0 ? BEFORE_KEYS_MOVE : 1) + rate(rates, HSORT_RATE_STEP);
     if (others == 0)
         return cost;
     // Little of what comes is hidden by the sort.
-    cost.seconds[HSORT_PHASE_EXCHANGE] = left + moving + (records ? merge_seconds(rates, others * each) : 0) +
-                                         short_ones * message_seconds(rates, moved.far > 0 ? COST_FAR : COST_NEAR) +
-                                         STEPS * rate(rates, HSORT_RATE_STEP);
+    cost.seconds[HSORT_PHASE_EXCHANGE] =
+        left + moving + (records ? merge_seconds(rates, sent) : 0) +
+        short_ones * message_seconds(rates, moved.far > 0 ? COST_FAR : COST_NEAR) +
+        STEPS * rate(rates, HSORT_RATE_STEP);
     return cost;
 }
 

@@ -4,7 +4,14 @@
 #include "src/library/element_order.h"
 #include "src/library/element_pairs.h"
 
-enum { WORD_BITS = 64, WORD_BYTES = 8 };
+enum {
+    WORD_BITS = 64,
+    WORD_BYTES = 8,
+    POSITION_BYTES = 4,  /* on the way to another rank */
+    REGION_BITS = 8,     /* of a key, that its region tells */
+    WIDTH_BYTES = 4,     /* of a block of packed numbers: where it ends */
+    LONGEST_GAP_BITS = 3 /* by which the largest difference of a block is longer than most */
+};
 
 static hsort_type type_of_codes(int bytes)
 {
@@ -121,19 +128,33 @@ static hsort_status plan_codes(const hsort_rates *rates, int ranks, int ranks_pe
 
 /* ---- with their keys ----------------------------------------------------------------------------------- */
 
+/* Bytes that a key, and its position if nothing else goes with it, take where they are packed (mpi/exchange/pair_messages.h): of a
+ * key what its region leaves open, of a position the difference to the one before in the region, which is as far as there are
+ * regions. And a part of what their blocks begin with. */
+static double packed_bytes_of(int key_bytes, bool positions)
+{
+    const double key = key_bytes - REGION_BITS / 8.0 + (double)(key_bytes + WIDTH_BYTES) / ENGINE_PACK_KEYS;
+    const double position =
+        (REGION_BITS + LONGEST_GAP_BITS) / 8.0 + (double)(POSITION_BYTES + WIDTH_BYTES) / ENGINE_PACK_KEYS;
+    return key + (positions ? position : 0);
+}
+
 static hsort_status plan_with_keys(const hsort_rates *rates, int ranks, int ranks_per_node,
                                    const struct planned_elements *e, struct elements_plan *plan)
 {
+    const bool positions = e->carried_bytes == 0;
+    const int key_bytes = sorted_key_bytes(e);
     const double count = keys_of_rank(e, ranks),
-                 travel = e->carried_bytes > 0 ? (double)e->carried_bytes : WORD_BYTES;
+                 travel = positions ? POSITION_BYTES : (double)e->carried_bytes;
     const bool are_taken = e->carried_bytes > 0 && !are_values(e); // at last, each from where it lies
     struct cost_network network;
     plan->with_keys = true;
     plan->sorted_bytes = pair_bytes(e, ranks);
     plan->exchange = ranks == 1 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_PARTITION;
     TRY(cost_network_count(ranks, ranks_per_node, &network));
-    plan->cost = cost_pairs(&network, rates, plan->sorted_bytes, e->count, sorted_key_bytes(e) + travel,
-                            ranks > 1 && are_taken);
+    plan->cost =
+        cost_pairs(&network, rates, plan->sorted_bytes, e->count, key_bytes + travel,
+                   packed_bytes_of(key_bytes, positions) + (positions ? 0 : travel), ranks > 1 && are_taken);
     if (are_taken)
         plan->cost.seconds[HSORT_PHASE_GATHER] = merge_seconds(rates, count * travel);
     return HSORT_OK;

@@ -80,7 +80,7 @@ static void run_step(struct shard *s, int step, int regions, int chunk)
             if ((region - first) % chunk == 0 && s->at[end] > s->at[region])
                 packings[number++] = (struct engine_packing){(char *)(step == 1 ? s->ordered : s->packed) + at,
                                                              (char *)(step == 1 ? s->packed : s->back) + at,
-                                                             s->at[end] - s->at[region], &s->bytes[region]};
+                                                             s->at[end] - s->at[region], &s->bytes[region], false};
         }
         if (step == 0 && count > 0)
             must(ops->partition->order_regions(engine, WIDTH, &s->map, pieces, count, s->workspace, s->scratch,

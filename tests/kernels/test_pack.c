@@ -46,8 +46,18 @@ static key_code key_at(int width, const unsigned char *keys, int64_t i)
     return key;
 }
 
+/* The smallest of keys first .. end - 1. */
+static key_code smallest(int width, const unsigned char *keys, int64_t first, int64_t end)
+{
+    key_code least = key_at(width, keys, first);
+    for (int64_t i = first + 1; i < end; i++)
+        least = key_at(width, keys, i) < least ? key_at(width, keys, i) : least;
+    return least;
+}
+
 /* Pack bit by bit into `to` [count * width + 64]; the bytes. */
-static int64_t pack_slowly(int width, const unsigned char *keys, int64_t count, unsigned char *to)
+static int64_t pack_slowly(int width, const unsigned char *keys, int64_t count, bool to_smallest,
+                           unsigned char *to)
 {
     const int64_t blocks = (count + ENGINE_PACK_KEYS - 1) / ENGINE_PACK_KEYS, plain = count * width;
     const key_code mask = width == 16 ? ~(key_code)0 : ((key_code)1 << 8 * width) - 1;
@@ -57,17 +67,21 @@ static int64_t pack_slowly(int width, const unsigned char *keys, int64_t count, 
     for (int64_t block = 0; block < blocks; block++) {
         const int64_t first = block * ENGINE_PACK_KEYS;
         const int64_t end = first + ENGINE_PACK_KEYS < count ? first + ENGINE_PACK_KEYS : count;
+        const key_code base = to_smallest ? smallest(width, keys, first, end) : key_at(width, keys, first);
+        key_code gaps[ENGINE_PACK_KEYS];
         int bits = 0;
-        for (int64_t i = first + 1; i < end; i++)
-            while (bits < 128 && ((key_at(width, keys, i) - key_at(width, keys, i - 1)) & mask) >> bits != 0)
+        for (int64_t i = first; i < end; i++) {
+            const key_code before = to_smallest || i == first ? base : key_at(width, keys, i - 1);
+            gaps[i - first] = (key_at(width, keys, i) - before) & mask;
+            while (bits < 128 && gaps[i - first] >> bits != 0)
                 bits++;
+        }
         for (int64_t i = first; i < end; i++)
             for (int bit = 0; bit < bits; bit++) {
-                const key_code gap = i > first ? (key_at(width, keys, i) - key_at(width, keys, i - 1)) & mask : 0;
                 const int64_t at = 32 * (int64_t)words + (i - first) * bits + bit;
-                packed[head + at / 8] |= (unsigned char)((gap >> bit & 1) << at % 8);
+                packed[head + at / 8] |= (unsigned char)((gaps[i - first] >> bit & 1) << at % 8);
             }
-        memcpy(packed + block * width, keys + first * width, (size_t)width);
+        memcpy(packed + block * width, &base, (size_t)width); // little-endian
         words += (uint32_t)(((end - first) * bits + 31) / 32);
         memcpy(packed + blocks * width + block * 4, &words, 4);
         last = (uint32_t)bits;
@@ -83,6 +97,7 @@ static int64_t pack_slowly(int width, const unsigned char *keys, int64_t count, 
 /* One of the packings of a call. */
 struct trial {
     int64_t count, wanted;
+    bool to_smallest;
     unsigned char *keys, *expected;
     struct buffer from, to, back;
 };
@@ -91,10 +106,11 @@ static void trial_make(struct trial *trial, int width, int64_t count, uint64_t *
 {
     const size_t plain = (size_t)(count * width);
     trial->count = count;
+    trial->to_smallest = check_random(random) % 2;
     trial->keys = alloc_or_exit(plain + 1);
     trial->expected = alloc_or_exit(plain + 64);
     draw_keys(width, count, trial->keys, random);
-    trial->wanted = pack_slowly(width, trial->keys, count, trial->expected);
+    trial->wanted = pack_slowly(width, trial->keys, count, trial->to_smallest, trial->expected);
     trial->from = buffer_new(trial->keys, plain, check_random(random) % 5 * (size_t)width);
     trial->to = buffer_new(NULL, plain, check_random(random) % 5 * (size_t)width);
     trial->back = buffer_new(NULL, plain, check_random(random) % 5 * (size_t)width);
@@ -129,7 +145,8 @@ static void check_call(int width, int number, bool large, int64_t *bytes, uint64
     for (int i = 0; i < number; i++) {
         trial_make(&trials[i], width, draw_count(random, large), random);
         bytes[i] = -1;
-        packings[i] = (struct engine_packing){buffer_keys(&trials[i].from), buffer_keys(&trials[i].to), trials[i].count, &bytes[i]};
+        packings[i] = (struct engine_packing){buffer_keys(&trials[i].from), buffer_keys(&trials[i].to),
+                                              trials[i].count, &bytes[i], trials[i].to_smallest};
     }
     must(ops->packing->pack(engine, width, packings, number), "pack");
     must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
@@ -149,13 +166,15 @@ static void check_nonsense(int width, int64_t count, uint64_t *random)
     const size_t plain = (size_t)(count * width);
     unsigned char *keys = alloc_or_exit(plain + 64);
     draw_keys(width, count, keys, random);
-    const int64_t packed = pack_slowly(width, keys, count, keys);
+    const bool to_smallest = check_random(random) % 2;
+    const int64_t packed = pack_slowly(width, keys, count, to_smallest, keys);
     for (int i = 0; i < 20 && packed > 0; i++)
         keys[check_random(random) % (uint64_t)packed] = (unsigned char)check_random(random);
     const size_t some = check_random(random) % 3 ? (size_t)packed : check_random(random) % (plain + 1);
     struct buffer from = buffer_new(keys, some, 0), back = buffer_new(NULL, plain, (size_t)width);
     int64_t bytes = (int64_t)some;
-    const struct engine_packing packing = {buffer_keys(&from), buffer_keys(&back), count, &bytes};
+    const struct engine_packing packing = {buffer_keys(&from), buffer_keys(&back), count, &bytes,
+                                           to_smallest};
     must(ops->packing->unpack(engine, width, &packing, 1), "unpack");
     must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
     buffer_result(&back, "unpack of nonsense");

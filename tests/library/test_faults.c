@@ -11,7 +11,7 @@
  *     test_faults_nodes messages  partition between virtual nodes: while batches come by message, packed
  *     test_faults_mixed mixed     the same, with ipc inside of nodes; some passages, drawn by a seed; empty shards and records, too
  *     test_faults types    keys of 2 bytes, which are counted, in pieces and not; and those of 16, whose keys are carried along
- *     test_faults_ipc pairs       pairs and records that go with their keys, by partition
+ *     test_faults_ipc pairs       pairs and records that go with their keys, by partition; _nodes: by message, packed
  *     test_faults records  what travels with keys: pairs to other counts, records in place in two rounds, a scatter, unique
  *
  * Under AddressSanitizer and with a HYPERSORT_SEED some of the passages, drawn by it. */

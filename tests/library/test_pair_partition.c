@@ -7,7 +7,8 @@
  *     test_pair_partition       the host engine
  *     test_pair_partition cuda  the cuda engine, with arrays in all kinds of memory, and more pairs
  *     test_pair_partition cuda small     few trials, and not many pairs: for tools under which everything takes long
- *     test_pair_partition cuda unmapped  the same, and no rank maps another one's memory */
+ *     test_pair_partition cuda unmapped  the same, and no rank maps another one's memory
+ *     test_pair_partition_nodes          as if some ranks were on other nodes: what goes there is packed */
 #include "tests/library/drawn_array.h"
 #include "hypersort.h"
 #include "kernels/base/keytype.h"
@@ -16,8 +17,19 @@
 #ifdef SHARED_ENGINE
 #include "tests/support/shared_engine.h"
 #endif
+#ifdef VIRTUAL_NODES
+static const bool on_nodes = true;
+#else
+static const bool on_nodes = false;
+#endif
 
-enum { MOST_RANKS = 64, SECONDS = 2, DIGIT = 16, LEAST = 1 << 12 /* pairs of which a map is made */ };
+enum {
+    MOST_RANKS = 64,
+    SECONDS = 2,
+    DIGIT = 16,
+    LEAST = 1 << 12, /* pairs of which a map is made */
+    MANY = 1 << 18   /* bytes that cross, of which packing leaves some out */
+};
 
 enum call { PAIRS, VALUES_ALONE, ARGSORT, RECORDS, CALLS }; /* records end with their keys */
 static const char *const call_names[CALLS] = {"pairs", "values alone", "argsort", "records"};
@@ -123,6 +135,10 @@ static void look_at_stats(const struct trial *t)
     CHECK(can || !travel, "values travel: %s", what);
     CHECK(!can || t->input.distribution != INPUT_UNIFORM || t->input.count < 4 * LEAST || travel,
           "values do not travel: %s", what);
+    CHECK(stats.crossed_bytes <= stats.crossed_plain_bytes, "more bytes cross than there are: %s", what);
+    CHECK(!on_nodes || !travel || t->call == RECORDS || t->input.distribution != INPUT_UNIFORM ||
+              stats.crossed_plain_bytes < MANY || stats.crossed_bytes < stats.crossed_plain_bytes,
+          "nothing is packed: %s", what);
 }
 
 static void run_trial(const struct trial *t)
@@ -217,14 +233,19 @@ static void run_all(uint64_t seed, int log, int least, double seconds)
     }
 }
 
-static bool create(hsort_engine engine, bool unmapped)
+/* Some seeds send short messages, and some by a path on which keys are packed. */
+static bool create(hsort_engine engine, bool unmapped, uint64_t seed)
 {
+    static const size_t chunks[] = {0, 4096, 65536};
     hsort_options options;
     hsort_options_init(&options, sizeof options);
     options.engine = engine;
     options.exchange = HSORT_EXCHANGE_PARTITION;
     options.threads = 2;
     options.peer_memory = unmapped ? HSORT_CHOICE_OFF : options.peer_memory;
+    options.chunk_bytes = chunks[seed % 3];
+    if (!unmapped && engine == HSORT_ENGINE_HOST && seed / 3 % 2)
+        options.transport = HSORT_TRANSPORT_STAGED;
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
     CHECK(status == HSORT_OK, "%s", hsort_last_error(NULL));
     return status == HSORT_OK;
@@ -242,7 +263,7 @@ int main(int argc, char **argv)
 #ifdef SHARED_ENGINE
     shared_may_map = seed % 2 ? shared_some_may : shared_may_map;
 #endif
-    if (create(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST, unmapped)) {
+    if (create(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST, unmapped, seed)) {
         hsort_rank_info infos[MOST_RANKS];
         CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
         buffer_kinds = device_buffer_kinds(cuda ? infos[rank].gpu_index : -1);

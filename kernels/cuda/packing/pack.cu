@@ -37,6 +37,7 @@ struct packed_keys {
 template <typename K>
 struct packed_batch {
     int count;
+    bool to_smallest;
     int64_t blocks_most; /* of one */
     packed_keys<K> of[CUDA_PACKINGS];
 };
@@ -101,6 +102,32 @@ static __device__ K difference_of(const K *__restrict__ keys, int64_t block, int
     return i > 0 && i < number ? (K)(from[i] - from[i - 1]) : (K)0;
 }
 
+/* The smallest key of a block, and the difference of the largest to that. Whole blocks of threads call it; thread 0 is told. */
+template <typename K>
+static __device__ void range_of_block(const K *__restrict__ keys, int number, K *least, K *range)
+{
+    __shared__ K leasts[PACK_WARPS], mosts[PACK_WARPS];
+    const int lane = threadIdx.x % WARP;
+    K low = keys[min((int)threadIdx.x, number - 1)], high = low;
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        const K other_low = of_lane(low, lane ^ distance), other_high = of_lane(high, lane ^ distance);
+        low = other_low < low ? other_low : low;
+        high = other_high > high ? other_high : high;
+    }
+    if (lane == 0) {
+        leasts[threadIdx.x / WARP] = low;
+        mosts[threadIdx.x / WARP] = high;
+    }
+    __syncthreads();
+    for (int warp = 1; threadIdx.x == 0 && warp < PACK_WARPS; warp++) {
+        low = leasts[warp] < low ? leasts[warp] : low;
+        high = mosts[warp] > high ? mosts[warp] : high;
+    }
+    *least = low;
+    *range = (K)(high - low);
+    __syncthreads();
+}
+
 template <typename K>
 static __global__ void __launch_bounds__(PACK_THREADS)
     measure_blocks_kernel(const __grid_constant__ packed_batch<K> batch)
@@ -109,7 +136,17 @@ static __global__ void __launch_bounds__(PACK_THREADS)
     const packed_keys<K> own = batch.of[blockIdx.y];
     const packed_layout<K> packed = layout_of(own);
     for (int64_t block = blockIdx.x; block < packed.blocks; block += gridDim.x) {
-        int width = bits_of_key(difference_of(own.keys, block, keys_in_block(block, own.count)));
+        const int number = keys_in_block(block, own.count);
+        if (batch.to_smallest) {
+            K least, range;
+            range_of_block(own.keys + block * ENGINE_PACK_KEYS, number, &least, &range);
+            if (threadIdx.x == 0) {
+                packed.first[block] = least;
+                packed.ends[block] = (uint32_t)bits_of_key(range);
+            }
+            continue;
+        }
+        int width = bits_of_key(difference_of(own.keys, block, number));
         for (int distance = WARP / 2; distance > 0; distance /= 2)
             width = max(width, __shfl_xor_sync(ALL_LANES, width, distance));
         if (threadIdx.x % WARP == 0)
@@ -207,7 +244,10 @@ static __global__ void __launch_bounds__(PACK_THREADS)
         }
         const uint32_t begin = block > 0 ? packed.ends[block - 1] : 0, words = packed.ends[block] - begin;
         const int width = block == packed.blocks - 1 ? (int)packed.ends[packed.blocks] : (int)(words / WORDS_OF_BIT);
-        differences[threadIdx.x] = difference_of(own.keys, block, number);
+        if (batch.to_smallest)
+            differences[threadIdx.x] = (int)threadIdx.x < number ? (K)(own.keys[at] - packed.first[block]) : (K)0;
+        else
+            differences[threadIdx.x] = difference_of(own.keys, block, number);
         __syncthreads();
         for (uint32_t word = threadIdx.x; word < words; word += PACK_THREADS)
             packed.word[begin + word] = word_of(differences, number, width, (int)word);
@@ -248,7 +288,7 @@ static __global__ void __launch_bounds__(PACK_THREADS)
             width = 0;
         const bool is_there = (int)threadIdx.x < number;
         const K difference = is_there ? packed_value<K>(packed.word + begin, (int)width, threadIdx.x) : (K)0;
-        const K sum = block_sum_through(difference, sums);
+        const K sum = batch.to_smallest ? difference : block_sum_through(difference, sums);
         if (is_there)
             own.keys[block * ENGINE_PACK_KEYS + threadIdx.x] = (K)(packed.first[block] + sum);
     }
@@ -286,16 +326,17 @@ static hsort_status queue_unpacking(struct cuda_engine *engine, const packed_bat
     return HSORT_OK;
 }
 
-/* Add one to a batch; before, queue those so far if there are as many as a launch takes. */
+/* Add one to a batch; before, queue those so far if there are as many as a launch takes, or if they are of the other kind. */
 template <typename K>
 static hsort_status add_packing(struct cuda_engine *engine, hsort_status (*queue)(struct cuda_engine *, const packed_batch<K> &),
-                                const packed_keys<K> &one, packed_batch<K> *batch)
+                                const packed_keys<K> &one, bool to_smallest, packed_batch<K> *batch)
 {
-    if (batch->count == CUDA_PACKINGS) {
+    if (batch->count == CUDA_PACKINGS || (batch->count > 0 && batch->to_smallest != to_smallest)) {
         TRY(queue(engine, *batch));
         batch->count = 0;
         batch->blocks_most = 0;
     }
+    batch->to_smallest = to_smallest;
     batch->of[batch->count++] = one;
     batch->blocks_most = max(batch->blocks_most, divide_up(one.count, (int64_t)ENGINE_PACK_KEYS));
     return HSORT_OK;
@@ -325,7 +366,8 @@ static hsort_status cuda_pack(struct engine *base, int key_bytes, const struct e
             if (head_bytes<K>(one.count) >= plain || plain / (int64_t)sizeof(uint32_t) > (int64_t)UINT32_MAX)
                 TRY(copy_plain(engine, one.to, one.from, plain));
             else
-                TRY(add_packing<K>(engine, queue_packing<K>, {(K *)one.from, (K *)one.to, one.count, 0, one.bytes}, &batch));
+                TRY(add_packing<K>(engine, queue_packing<K>, {(K *)one.from, (K *)one.to, one.count, 0, one.bytes},
+                                   one.to_smallest, &batch));
         }
         return batch.count > 0 ? queue_packing(engine, batch) : (hsort_status)HSORT_OK;
     });
@@ -346,7 +388,8 @@ static hsort_status cuda_unpack(struct engine *base, int key_bytes, const struct
                 TRY(copy_plain(engine, one.to, one.from, plain));
             else if (words >= 0)
                 TRY(add_packing<K>(engine, queue_unpacking<K>,
-                                   {(K *)one.to, (K *)one.from, one.count, words / (int64_t)sizeof(uint32_t), NULL}, &batch));
+                                   {(K *)one.to, (K *)one.from, one.count, words / (int64_t)sizeof(uint32_t), NULL},
+                                   one.to_smallest, &batch));
         }
         return batch.count > 0 ? queue_unpacking(engine, batch) : (hsort_status)HSORT_OK;
     });

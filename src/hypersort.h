@@ -244,8 +244,8 @@ HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_ord
                                   int64_t count, void *stream);
 
 /* Sort a distributed array into another one, with the counts that the caller asks for. Collective.
- *   in         [count] as `keys` of hsort_sort(), but unchanged, unless options.overwrite_input; may not
- *              overlap `out` unless it is the same pointer
+ *   in         [count] as `keys` of hsort_sort(), but unchanged, unless options.overwrite_input. It is the
+ *              same pointer as `out`, or overlaps none of it, or HSORT_ARGUMENT
  *   out        [out_count] host, device or managed memory, aligned as `keys` of hsort_sort(), owned by the
  *              caller; overwritten
  *   out_count  keys that this rank is to end with, >= 0; all ranks' add up to those of the input, or
@@ -338,8 +338,8 @@ HSORT_API hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_
  *                lie elsewhere than keys
  *   value_bytes  1 .. 65536, the same on every rank
  *   keys_out     [out_count] or NULL: only values are wanted
- *   values_out   [out_count * value_bytes]; the arrays of one call do not overlap, but keys_out may be
- *                `keys` where the counts are equal
+ *   values_out   [out_count * value_bytes]. What is written overlaps no other array, or HSORT_ARGUMENT; but
+ *                keys_out may be `keys`, and values_out `values`, where the counts are equal
  *   count        elements on this rank; out_count: those that it is to end with. Their sums over all ranks
  *                are equal, or HSORT_ARGUMENT
  *   stream       as of hsort_argsort()

@@ -7,12 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "kernels/base/host_memory.h"
-#include "kernels/host/bitonic.h"
 #include "kernels/in_place.h"
-#include "kernels/host/keys.h"
-#include "kernels/host/merge.h"
-#include "kernels/host/merge_many.h"
-#include "kernels/host/radix.h"
 #include "kernels/numbered_keys.h"
 #include "kernels/transfer_queue.h"
 
@@ -93,7 +88,7 @@ static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memor
     if (host->memory_limit == 0 || bytes == 0)
         return host_alloc_pages(engine, bytes, memory);
     if (bytes > host->memory_limit - host->bytes_in_use)
-        return status_fail(HSORT_HOST_MEMORY,
+        return status_fail(HSORT_DEVICE_MEMORY,
                            "the host engine has no room for %zu bytes more: %zu bytes in use, limit %zu", bytes,
                            host->bytes_in_use, host->memory_limit);
     struct host_allocation *allocation = malloc(sizeof *allocation);

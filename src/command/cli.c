@@ -64,13 +64,26 @@ static void end_failed(struct comm *comm, hsort_status status)
         MPI_Abort(MPI_COMM_WORLD, hsort_exit_code(status));
 }
 
-/* Give descriptors 0, 1 and 2 to /dev/null where they are closed: else the next file or socket of MPI's would
- * get one of them, and be read or written as if it was standard input or output. */
+/* Open descriptors 0, 1 and 2 where they are closed: else the next file or socket of MPI's would get one of them, and be read
+ * or written as if it was standard input or output. What is printed and goes nowhere is an error: /dev/full has no room. */
 static void open_standard_files(void)
 {
-    for (int fd = 0; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+            continue;
+        int opened = open(fd == STDOUT_FILENO ? "/dev/full" : "/dev/null", O_RDWR);
+        if (opened < 0)
+            opened = open("/dev/null", O_RDWR);
+        if (opened != fd)
             return; // there is no way to say so
+    }
+}
+
+/* Is it a sort that a signal is to stop, not to kill? One that then needs no disk calls stop_unwatch(). */
+static bool may_be_resumed(const struct cli_options *options)
+{
+    return options->checkpoint ||
+           (options->command == CLI_SORT && (options->memory_size || options->runs > 0));
 }
 
 /* All that needs no MPI, which may not start without a launcher: texts, and a command line that is wrong. */
@@ -111,7 +124,7 @@ int main(int argc, char **argv)
     if (alone && (parsed != HSORT_OK || options.help || options.version))
         return finish_without_mpi(parsed, &options);
     // Before MPI: a job may be told to stop while its ranks still look for each other.
-    if (parsed == HSORT_OK && options.checkpoint)
+    if (parsed == HSORT_OK && may_be_resumed(&options))
         stop_watch();
     if (parsed == HSORT_OK && hdf5_is_asked(&options))
         hdf5_start();

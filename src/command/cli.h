@@ -46,6 +46,9 @@
 
 enum { CLI_RANKS_MAX = 32, CLI_DIRECTORIES_MAX = 16 };
 
+/* Numbers by which ranks compare their command lines: one for each option, and some besides. */
+enum { CLI_DIGESTS = 96, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
+
 enum cli_command {
 #define X(name, word, operand, required, text) name,
     CLI_COMMAND_LIST(X)
@@ -122,6 +125,7 @@ struct cli_options {
     uint64_t seed;
     hsort_type type;
     bool type_given;
+    bool given[CLI_DIGESTS]; /* by row of the table: the command line has it */
     bool reverse, json, quiet, verbose, no_clobber;
     enum progress_choice progress;
     bool no_verify;
@@ -139,6 +143,9 @@ struct cli_options {
     bool alone;
     enum bench_form form;
 };
+
+/* Is the option called so on the command line? Pure. */
+bool cli_is_given(const struct cli_options *options, const char *name);
 
 /* Bytes of a record or a value, at most: the library's limit. */
 enum { CLI_RECORD_MOST = 65536 };
@@ -166,7 +173,6 @@ hsort_status cli_memory(const struct comm *comm, const struct cli_options *optio
 /* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of
  * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed".
  * Not collective. */
-enum { CLI_DIGESTS = 96, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
 void cli_digest(const struct cli_options *options, uint64_t *digest);
 const char *cli_digest_name(const struct cli_options *options, int place, char *name);
 

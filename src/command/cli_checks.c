@@ -60,8 +60,14 @@ hsort_status cli_check_names(const struct cli_options *options)
 static hsort_status resolve_gensort(struct cli_options *options)
 {
     options->gensort = options->format == FILE_GENSORT;
-    if (options->output_format == FILE_GENSORT)
-        options->output_format = FILE_RAW;
+    if (options->output_format == FILE_GENSORT && options->command == CLI_SORT && !options->gensort &&
+        !options->key)
+        return cli_complain(options,
+                            "--output-format gensort is of records, and lacks --format gensort or --key");
+    if (options->gensort && options->command == CLI_GEN &&
+        (cli_is_given(options, "dist") || cli_is_given(options, "seed")))
+        return cli_complain(
+            options, "--dist and --seed are not of --format gensort, whose records are those of gensort");
     if (!options->gensort && (options->ascii || options->skewed || options->first > 0 || options->summary))
         return cli_complain(options, "-a, --skew, --first and --summary are of --format gensort");
     if (!options->gensort)
@@ -119,6 +125,9 @@ static hsort_status check_disk(const struct cli_options *options)
         return cli_complain(options, "--memory: '%.128s' is no size, such as 8G, nor a part, such as 50%%",
                             options->memory_size);
     }
+    if (options->temporary_limit == 0 && cli_is_given(options, "temp-limit"))
+        return cli_complain(options,
+                            "--temp-limit: 0 is no size, such as 8G; without the option there is no limit");
     return HSORT_OK;
 }
 
@@ -181,6 +190,8 @@ hsort_status cli_check_together(struct cli_options *options)
         return cli_complain(options, "--quiet and --json: one lacks what the other wants");
     if (options->quiet && options->progress == PROGRESS_AUTO)
         options->progress = PROGRESS_OFF;
+    if (options->no_verify && cli_is_given(options, "verify"))
+        return cli_complain(options, "--verify and --no-verify: one forbids the other");
     TRY(resolve_gensort(options));
     if (options->sort.trace_spans > 0 && !options->trace)
         return cli_complain(options, "--trace-spans without --trace");

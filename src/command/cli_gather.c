@@ -36,6 +36,24 @@ struct gather_run {
 
 /* ---- Inputs -------------------------------------------------------------------------------------------- */
 
+/* A .npy file must have a list of numbers: looked at first, as elements of any kind, to say what it has instead. Collective. */
+static hsort_status check_index_shape(struct gather_run *run)
+{
+    const struct file_source any = {
+        .paths = &run->options->by, .paths_count = 1, .any = true, .direct_io = run->options->direct_io};
+    struct file_in by;
+    TRY(file_open(run->comm, &any, &by));
+    hsort_status status = HSORT_OK;
+    if (by.element.dimensions > 1)
+        status = report_fail(run->comm, HSORT_FORMAT, "%s: has %d dimensions; an index has one", by.path,
+                             by.element.dimensions);
+    else if (!by.is_key)
+        status =
+            report_fail(run->comm, HSORT_FORMAT, "%s: holds no numbers; an index is of <i8 or <u8", by.path);
+    file_close(&by);
+    return status;
+}
+
 /* Collective. */
 static hsort_status open_gathered(struct gather_run *run)
 {
@@ -51,6 +69,8 @@ static hsort_status open_gathered(struct gather_run *run)
     const size_t length = strlen(options->by);
     if (length < 4 || strcasecmp(options->by + length - 4, ".npy") != 0)
         by.type = &raw_type;
+    else
+        TRY(check_index_shape(run));
     TRY(file_open(run->comm, &by, &run->by));
     run->has_by = true;
     if (run->by.type != HSORT_I64 && run->by.type != HSORT_U64)

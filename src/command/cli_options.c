@@ -81,8 +81,9 @@ const struct option_row cli_rows[] = {
      "one of each key: of equal ones, or of records with equal keys, the\n"
      "first; check: no key may be there twice"},
     {"counts", 0, SORT | CHECK, COMMON, TEXT, "FILE", FIELD(counts),
-     "with --unique: write how many there were of each key, <i8; check: with\n"
-     "--against OTHER, which must hold each key as often as this says"},
+     "with --unique: write how many there were of each key, <i8; check, of\n"
+     "bare keys, not of records: with --against OTHER, which must hold each\n"
+     "key as often as this says"},
     {"index", 0, SORT | PLAN, COMMON, TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
     {"values", 0, SORT | PLAN, COMMON, TEXT, "FILE", FIELD(values),
@@ -92,8 +93,8 @@ const struct option_row cli_rows[] = {
     {"value-bytes", 0, SORT | PLAN, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},
     {"type", 0, GEN | SORT | CHECK | SELECT | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)),
      FIELD(type),
-     "of the keys, or as NumPy and C call it (uint32, <u4, double);\ngen: u64; .npy files name it "
-     "themselves"},
+     "of the keys, or as NumPy or C call it where it means one type (uint32,\n"
+     "<u4, double; not int); gen: u64; .npy files name it themselves"},
     {"dist", 0, GEN, COMMON, TEXT, "DIST", FIELD(distribution),
      "distribution, from the list below (uniform)"},
     {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
@@ -292,6 +293,14 @@ static hsort_status fail_option(const struct cli_options *options, int found, co
     return cli_complain(options, "unknown option '%.128s'%s", word, option_hint(options, word, hint));
 }
 
+bool cli_is_given(const struct cli_options *options, const char *name)
+{
+    for (int row = 0; row < ROWS; row++)
+        if (options->given[row] && strcmp(cli_rows[row].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Take the options. The operands are moved to the front of argv, behind the command's name: *operands is how
  * many they are. */
 static hsort_status parse_options(int argc, char **argv, struct cli_options *options, int *operands)
@@ -307,10 +316,13 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (found == '?' || found == ':')
             return fail_option(options, found, argv[optind - 1]);
-        if (found == OPERAND)
+        if (found == OPERAND) {
             argv[1 + (*operands)++] = optarg;
-        else
-            TRY(cli_store_value(find_row(options->command, found), optarg, options));
+            continue;
+        }
+        const struct option_row *row = find_row(options->command, found);
+        TRY(cli_store_value(row, optarg, options));
+        options->given[row - cli_rows] = true;
     }
     while (optind < argc) // behind "--"
         argv[1 + (*operands)++] = argv[optind++];

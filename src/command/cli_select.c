@@ -73,6 +73,8 @@ static bool read_position(const char *word, int64_t total, int64_t *position)
 static hsort_status read_places(struct select_run *run)
 {
     const int64_t total = run->in.count;
+    if (total == 0)
+        return status_fail(HSORT_ARGUMENT, "%s: has no keys, and so no place to select", run->in.path);
     for (const char *at = run->options->at;; at++) {
         const size_t length = strcspn(at, ",");
         if (run->wanted == PLACES_MAX)
@@ -85,7 +87,7 @@ static hsort_status read_places(struct select_run *run)
             return status_fail(HSORT_ARGUMENT,
                                "--at: '%.40s' is no place of the %" PRId64
                                " keys of %.200s; they are 0 to %" PRId64 ", -1 to -%" PRId64 ", 0%% to 100%%",
-                               word, total, run->in.path, total > 0 ? total - 1 : 0, total);
+                               word, total, run->in.path, total - 1, total);
         at += length;
         if (*at == '\0')
             return HSORT_OK;

@@ -320,6 +320,8 @@ static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
             run->comm, HSORT_ARGUMENT,
             "%s: --checkpoint: a sort of keys of 1 or 2 bytes to a file per rank cannot be resumed",
             run->in.path);
+    if (!run->on_disk && !options->checkpoint)
+        stop_unwatch();
     return HSORT_OK;
 }
 

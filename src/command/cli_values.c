@@ -154,19 +154,44 @@ static int parse_word(const char *text, const char *words)
     return -1;
 }
 
+/* What NumPy and C do not agree on, or C not with itself: what it may be, or NULL. */
+static const char *doubtful_type(const char *word)
+{
+    static const char unsigned_int[] = "uint32 in C and uint64 in NumPy";
+    static const char *const names[][2] = {{"float", "float32 in C and float64 in NumPy"},
+                                           {"int", "int32 in C and int64 in NumPy"},
+                                           {"long", "int64 or int32 in C and NumPy, by the system"},
+                                           {"char", "int8 or uint8 in C, by the machine, and text in NumPy"},
+                                           {"ulong", "uint64 or uint32 in C and NumPy, by the system"},
+                                           {"unsigned long", "uint64 or uint32 in C, by the system"},
+                                           {"unsigned", unsigned_int},
+                                           {"unsigned int", unsigned_int},
+                                           {"uint", unsigned_int}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(word, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
+}
+
 /* What NumPy and C call the key types; anything else as it is. */
 static const char *short_type(const char *word)
 {
-    static const char *const names[][4] = {
-        {"u32", "uint32", "<u4", "uint32_t"},       {"i32", "int32", "<i4", "int32_t"},
-        {"f32", "float32", "<f4", "single"},        {"u64", "uint64", "<u8", "uint64_t"},
-        {"i64", "int64", "<i8", "int64_t"},         {"f64", "float64", "<f8", "double"},
-        {"u8", "uint8", "|u1", "uint8_t"},          {"i8", "int8", "|i1", "int8_t"},
-        {"u16", "uint16", "<u2", "uint16_t"},       {"i16", "int16", "<i2", "int16_t"},
-        {"f16", "float16", "<f2", "half"},          {"bf16", "bfloat16", "bfloat16", "bfloat16"},
-        {"u128", "uint128", "uint128", "uint128_t"}};
+    static const char *const names[][5] = {{"u32", "uint32", "<u4", "uint32_t"},
+                                           {"i32", "int32", "<i4", "int32_t"},
+                                           {"f32", "float32", "<f4", "single"},
+                                           {"u64", "uint64", "<u8", "uint64_t"},
+                                           {"i64", "int64", "<i8", "int64_t"},
+                                           {"f64", "float64", "<f8", "double"},
+                                           {"u8", "uint8", "|u1", "uint8_t"},
+                                           {"i8", "int8", "|i1", "int8_t"},
+                                           {"u16", "uint16", "<u2", "uint16_t", "ushort"},
+                                           {"u16", "unsigned short"},
+                                           {"i16", "int16", "<i2", "int16_t", "short"},
+                                           {"f16", "float16", "<f2", "half"},
+                                           {"bf16", "bfloat16", "bfloat16", "bfloat16"},
+                                           {"u128", "uint128", "uint128", "uint128_t"}};
     for (size_t type = 0; type < sizeof names / sizeof *names; type++)
-        for (int alias = 1; alias < 4; alias++)
+        for (int alias = 1; alias < 5 && names[type][alias]; alias++)
             if (strcmp(word, names[type][alias]) == 0)
                 return names[type][0];
     return word;
@@ -189,7 +214,10 @@ bool cli_parse_type(const char *word, hsort_type *type)
 static hsort_status store_word(const struct option_row *row, const char *value, void *field,
                                const struct cli_options *options)
 {
-    const char *word = row->field == offsetof(struct cli_options, type) ? short_type(value) : value;
+    const bool is_type = row->field == offsetof(struct cli_options, type);
+    const char *word = is_type ? short_type(value) : value, *doubt = is_type ? doubtful_type(value) : NULL;
+    if (doubt)
+        return cli_complain(options, "--%s: '%s' is %s: say which", row->name, value, doubt);
     const int place = parse_word(word, row->value);
     if (place < 0) {
         struct nearest nearest;

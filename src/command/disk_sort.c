@@ -149,8 +149,7 @@ hsort_status disk_sort_open(struct comm *comm, const struct cli_options *options
                             struct disk_sort *disk)
 {
     *disk = (struct disk_sort){.comm = comm, .options = options, .deal = *deal};
-    if (!options->checkpoint)
-        stop_watch();
+    stop_watch();
     return open_disk_files(disk, order, memory_bytes);
 }
 

@@ -54,6 +54,8 @@ hsort_status records_choose_disk(struct record_run *run, size_t *memory_bytes, b
         return records_keep_line(run, status);
     const bool wanted = begun || options->runs > 0 || options->checkpoint; // in memory it cannot be stopped
     *on_disk = needs || lacks || (run->elements.in.count > 0 && wanted);
+    if (!*on_disk && !options->checkpoint)
+        stop_unwatch();
     return HSORT_OK;
 }
 

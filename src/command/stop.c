@@ -13,8 +13,17 @@ static void keep_signal(int signal_number)
         caught = signal_number;
 }
 
+/* What the signals did before stop_watch(). */
+static struct {
+    bool watched;
+    struct sigaction usr1, term;
+    sigset_t mask;
+} before;
+
 void stop_watch(void)
 {
+    if (before.watched)
+        return;
     // SA_RESTART: a read or a write under way is not to fail because it is asked to be the last one.
     struct sigaction action = {.sa_handler = keep_signal, .sa_flags = SA_RESTART};
     sigset_t signals;
@@ -23,9 +32,25 @@ void stop_watch(void)
     sigaddset(&signals, SIGUSR1);
     sigaddset(&signals, SIGTERM);
     caught = 0;
-    sigaction(SIGUSR1, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigprocmask(SIG_UNBLOCK, &signals, NULL); // a launcher that blocks signals for itself hands that down
+    before.watched = true;
+    sigaction(SIGUSR1, &action, &before.usr1);
+    sigaction(SIGTERM, &action, &before.term);
+    // A launcher that blocks signals for itself hands that down.
+    sigprocmask(SIG_UNBLOCK, &signals, &before.mask);
+}
+
+void stop_unwatch(void)
+{
+    const int late = caught;
+    if (!before.watched)
+        return;
+    before.watched = false;
+    caught = 0;
+    sigaction(SIGUSR1, &before.usr1, NULL);
+    sigaction(SIGTERM, &before.term, NULL);
+    sigprocmask(SIG_SETMASK, &before.mask, NULL);
+    if (late)
+        raise(late);
 }
 
 int stop_signal(void)

@@ -20,8 +20,11 @@
 #include "kernels/base/fault.h"
 
 /* From now on SIGUSR1 and SIGTERM are kept, not obeyed, nor blocked, if a launcher left them so; none has
- * come yet. Before MPI_Init(), which may take long. Not collective. */
+ * come yet. Before MPI_Init(), which may take long. What is watched already goes on. Not collective. */
 void stop_watch(void);
+
+/* Nobody looks any more: the signals do what they did before, and one that was kept does it now. Not collective. */
+void stop_unwatch(void);
 
 /* The signal that asked this process to stop, or 0. Not collective. */
 int stop_signal(void);

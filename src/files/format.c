@@ -6,6 +6,7 @@
 #include <strings.h>
 #include "kernels/base/status.h"
 #include "src/files/file_internal.h"
+#include "src/files/gensort.h"
 #include "src/files/npy.h"
 
 /* ---- Headers ------------------------------------------------------------------------------------------- */
@@ -28,7 +29,7 @@ static hsort_status examine_npy(const char *path, int fd, const struct file_sour
     TRY((source->any ? npy_parse_any : npy_parse)(path, header, bytes, said));
 
     const int64_t key_bytes = (int64_t)said->element.bytes;
-    const char *borrowed = said->element.descr;
+    struct npy_element borrowed = said->element;
     said->element.descr = NULL;
     if (file_bytes - said->data_offset != said->count * key_bytes)
         return status_fail(HSORT_FORMAT,
@@ -39,7 +40,7 @@ static hsort_status examine_npy(const char *path, int fd, const struct file_sour
     if (wanted_type && *wanted_type != said->type)
         return status_fail(HSORT_FORMAT, "%s: holds %s keys, not %s", path, hsort_type_name(said->type),
                            hsort_type_name(*wanted_type));
-    if (borrowed && !(said->element.descr = strndup(borrowed, said->element.descr_bytes)))
+    if (borrowed.descr && !(said->element.descr = npy_copy_descr(&borrowed, &said->element.descr_bytes)))
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its dtype", path);
     return HSORT_OK;
 }
@@ -137,9 +138,13 @@ hsort_status file_make_header(enum file_format format, const struct file_target 
     *bytes = 0;
     *header = NULL;
     if (formats[format].has_header && !target->element && !npy_has_dtype(target->type))
-        return status_fail(HSORT_ARGUMENT,
-                           "%s: NumPy has no dtype for %s keys: write a raw file, or --format raw",
-                           target->path, hsort_type_name(target->type));
+        return status_fail(HSORT_ARGUMENT, "%s: NumPy has no dtype for %s keys: write a raw file, or %s raw",
+                           target->path, hsort_type_name(target->type),
+                           target->input ? "--output-format" : "--format");
+    if (format == FILE_GENSORT && (!target->element || target->element->bytes != GENSORT_RECORD_BYTES))
+        return status_fail(HSORT_ARGUMENT, "%s: records of gensort have %d bytes, and these %zu",
+                           target->path, (int)GENSORT_RECORD_BYTES,
+                           target->element ? target->element->bytes : hsort_type_bytes(target->type));
     *header = malloc(room);
     if (!*header)
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its header", target->path);

@@ -52,9 +52,14 @@ hsort_status input_parse(const char *text, struct input *input)
     while (d < INPUTS &&
            (strlen(distributions[d].word) != length || memcmp(distributions[d].word, text, length) != 0))
         d++;
-    if (d == INPUTS || (number && distributions[d].number[0] == '\0') ||
-        (!number && distributions[d].without < 0))
+    if (d == INPUTS)
         return fail_unknown(text);
+    if (number && distributions[d].number[0] == '\0')
+        return status_fail(HSORT_ARGUMENT, "'%.64s': '%s' takes no number", text, distributions[d].word);
+    if (!number && distributions[d].without < 0)
+        return status_fail(HSORT_ARGUMENT, "'%s' needs a number: %s%s, from %d to %d", distributions[d].word,
+                           distributions[d].word, distributions[d].number, distributions[d].least,
+                           distributions[d].most);
 
     long value = distributions[d].without;
     if (number) {

@@ -1,5 +1,5 @@
 /* The header of a .npy file: magic, version, the length of a text, and the text, a Python dictionary.
- * Version 1.0 has a 2-byte length, 2.0 and 3.0 a 4-byte one (little-endian); the text of 3.0 may be UTF-8.
+ * Version 1.0 has a 2-byte length, 2.0 and 3.0 a 4-byte one (little-endian). The text is Latin-1, of 3.0 UTF-8.
  *
  *      byte 0      6 7 8     10                                                                   127 128
  *      \x93NUMPY   1 0 118 0 {'descr': '<u8', 'fortran_order': False, 'shape': (1000,), } spaces  \n  keys
@@ -12,6 +12,7 @@
 #include "src/files/npy.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "kernels/base/status.h"
 
@@ -271,6 +272,28 @@ hsort_status npy_parse_any(const char *path, const unsigned char *header, size_t
     return parse(path, header, header_bytes, true, result);
 }
 
+char *npy_copy_descr(const struct npy_element *element, size_t *bytes)
+{
+    char *copy = malloc(2 * element->descr_bytes + 1), *to = copy;
+    for (size_t i = 0; copy && i < element->descr_bytes; i++) {
+        const unsigned char byte = (unsigned char)element->descr[i];
+        const bool is_latin = byte >= 0x80 && element->major < 3;
+        if (is_latin)
+            *to++ = (char)(0xc0 | byte >> 6);
+        *to++ = (char)(is_latin ? 0x80 | (byte & 0x3f) : byte);
+    }
+    *bytes = (size_t)(to - copy);
+    return copy;
+}
+
+static bool is_ascii(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if ((unsigned char)text[i] >= 0x80)
+            return false;
+    return true;
+}
+
 /* Put magic, version and length before a text, and blanks behind it. Returns the whole length. */
 static size_t finish_header(int major, size_t length, unsigned char *header)
 {
@@ -294,9 +317,8 @@ size_t npy_format_any(const struct npy_element *element, int64_t count, unsigned
     const bool has_descr = element->descr != NULL;
     const size_t descr_bytes = has_descr ? element->descr_bytes : (size_t)other_bytes;
     // Version 1.0 has Latin-1 and 16 bits for the length, 2.0 has 32 bits, 3.0 UTF-8 besides.
-    const int major = has_descr && element->major == 3                           ? 3
-                      : descr_bytes + NPY_HEADER_ROOM > NPY_DICT_MAX - ALIGNMENT ? 2
-                                                                                 : 1;
+    const bool is_utf8 = has_descr && (element->major == 3 || !is_ascii(element->descr, descr_bytes));
+    const int major = is_utf8 ? 3 : descr_bytes + NPY_HEADER_ROOM > NPY_DICT_MAX - ALIGNMENT ? 2 : 1;
     char *text = (char *)header + VERSION_BYTES + (major == 1 ? 2 : 4), *at = text;
     char *end = (char *)header + bytes;
     at += snprintf(at, (size_t)(end - at), "{'descr': ");

@@ -16,7 +16,7 @@ struct npy_element {
     size_t bytes;      /* of all that has the same first index: 1 .. NPY_ELEMENT_MAX */
     const char *descr; /* [descr_bytes] the dtype's text, borrowed; NULL: bytes of which nothing is known */
     size_t descr_bytes;
-    int major;                      /* of the version: what the text is written in */
+    int major;                      /* of the version; 3: the text came as UTF-8 */
     int dimensions;                 /* 0 is as 1 */
     int64_t extent[NPY_DIMENSIONS]; /* from extent[1] on those behind the count */
 };
@@ -43,6 +43,10 @@ hsort_status npy_parse(const char *path, const unsigned char *header, size_t hea
 hsort_status npy_parse_any(const char *path, const unsigned char *header, size_t header_bytes,
                            struct npy_header *result);
 
+/* The dtype's text of a parsed header as UTF-8, whatever the file has it in: npy_find_field(), comparisons and npy_format_any()
+ * want it so. Returns [*bytes], for the caller to free; NULL: no memory. */
+char *npy_copy_descr(const struct npy_element *element, size_t *bytes);
+
 /* Has NumPy a dtype for keys of a type? Of u128 and bf16 it has none. Pure. */
 bool npy_has_dtype(hsort_type type);
 
@@ -50,7 +54,8 @@ bool npy_has_dtype(hsort_type type);
  * bytes >= 128. Returns its length. */
 size_t npy_format(hsort_type type, int64_t count, unsigned char *header, size_t bytes);
 
-/* The same for elements of any dtype, in the least version that has room for it.
+/* The same for elements of any dtype, whose text is UTF-8, in the least version that has room for it, or in 3.0 if that is what
+ * the text came in or needs.
  * bytes >= element->descr_bytes + NPY_HEADER_ROOM. */
 size_t npy_format_any(const struct npy_element *element, int64_t count, unsigned char *header, size_t bytes);
 

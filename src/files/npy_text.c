@@ -8,12 +8,48 @@ hsort_status npy_expected(const struct npy_text *text, const char *what)
                        text->at - text->begin);
 }
 
+/* Does a terminal show this character as one, and take it for nothing else? Not controls, nor what turns the direction of
+ * lines or ends them. */
+static bool is_printable_character(uint32_t character)
+{
+    return character >= ' ' && (character < 0x7f || character > 0x9f) &&
+           (character < 0x2028 || character > 0x202e) && (character < 0x2066 || character > 0x2069) &&
+           (character < 0xd800 || character > 0xdfff) && character <= 0x10ffff;
+}
+
+/* How many bytes the character in UTF-8 has that [length] bytes begin with, if it can be shown; else 0. */
+static size_t printable_bytes(const unsigned char *at, size_t length)
+{
+    const size_t bytes = at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; // of what takes so many bytes
+    uint32_t character = bytes == 1 ? at[0] : at[0] & (0x7fu >> bytes);
+    if (bytes > length || (bytes > 1 && (at[0] < 0xc0 || at[0] > 0xf7)))
+        return 0;
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        character = character << 6 | (at[i] & 0x3f);
+    }
+    return character >= least[bytes] && is_printable_character(character) ? bytes : 0;
+}
+
 const char *npy_printable(struct npy_word word, char buffer[static 32])
 {
-    size_t length = word.length < 28 ? word.length : 28;
-    for (size_t i = 0; i < length; i++)
-        buffer[i] = word.begin[i] >= ' ' && word.begin[i] <= '~' ? word.begin[i] : '?';
-    strcpy(buffer + length, word.length > length ? "..." : "");
+    enum { ROOM = 28 };
+    size_t taken = 0, length = 0;
+    while (taken < word.length) {
+        const size_t shown = printable_bytes((const unsigned char *)word.begin + taken, word.length - taken);
+        const size_t bytes = shown > 0 ? shown : 1;
+        if (length + bytes > ROOM)
+            break;
+        if (shown > 0)
+            memcpy(buffer + length, word.begin + taken, bytes);
+        else
+            buffer[length] = '?';
+        taken += bytes;
+        length += bytes;
+    }
+    strcpy(buffer + length, taken < word.length ? "..." : "");
     return buffer;
 }
 

@@ -22,7 +22,7 @@ struct npy_word {
 /* Fail where the text is not what it must be. Returns HSORT_FORMAT. */
 hsort_status npy_expected(const struct npy_text *text, const char *what);
 
-/* Copy a word for an error's text: short, and without bytes that would upset a terminal. Returns buffer. */
+/* Copy a word for an error's text: short, in UTF-8, and a ? for each byte of what would upset a terminal. Returns buffer. */
 const char *npy_printable(struct npy_word word, char buffer[static 32]);
 
 /* Step over white space and, if it comes next, over `token`. */

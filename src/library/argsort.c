@@ -81,6 +81,24 @@ static hsort_status run_argsort(struct argsort *a, hsort_status mine, int64_t *i
     return stats_finish(ctx, a->order.total);
 }
 
+/* Do the results keep clear of each other and of the columns? Only the keys may go where they came from. */
+static hsort_status check_argsort_apart(const struct argsort *a, const int64_t *index, const void *keys_out)
+{
+    const struct element_order *order = &a->order;
+    const size_t count = (size_t)order->count, out_count = (size_t)order->out_count;
+    struct element_extent arrays[HSORT_FIELDS_MAX + 2];
+    int length = 0;
+    for (; length < order->field_count; length++)
+        arrays[length] =
+            (struct element_extent){order->field_count > 1 ? "a column" : "keys", a->columns[length],
+                                    count * (size_t)order->fields[length].bytes, false, -1};
+    arrays[length++] = (struct element_extent){"index", index, out_count * sizeof *index, true, -1};
+    if (keys_out)
+        arrays[length++] = (struct element_extent){"keys_out", keys_out,
+                                                   out_count * (size_t)order->fields[0].bytes, true, 0};
+    return element_check_apart(arrays, length);
+}
+
 static hsort_status finish_argsort(struct argsort *a, hsort_status status)
 {
     hsort_context *ctx = a->order.ctx;
@@ -105,6 +123,8 @@ hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order orde
     keep_first_error(&status, element_check_array(ctx, "index", index, out_count, sizeof *index));
     if (status == HSORT_OK && keys_out)
         status = element_check_array(ctx, "keys_out", keys_out, out_count, hsort_type_bytes(type));
+    if (status == HSORT_OK)
+        status = check_argsort_apart(&a, index, keys_out);
     struct trace_span *span = trace_begin(ctx->comm.trace, "argsort");
     trace_keys(span, count);
     return finish_argsort(&a, trace_end_with(span, run_argsort(&a, status, index, keys_out)));
@@ -124,6 +144,8 @@ hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *column
         status = element_check_array(ctx, "a column", columns[i], count, 1);
     }
     keep_first_error(&status, element_check_array(ctx, "index", index, out_count, sizeof *index));
+    if (status == HSORT_OK)
+        status = check_argsort_apart(&a, index, NULL);
     struct trace_span *span = trace_begin(ctx->comm.trace, "argsort");
     trace_keys(span, count);
     return finish_argsort(&a, trace_end_with(span, run_argsort(&a, status, index, NULL)));

@@ -3,6 +3,7 @@
 #include "kernels/base/threads.h"
 #include "kernels/traced_engine.h"
 #include "mpi/exchange/exchange.h"
+#include "src/library/element_call.h"
 #include "src/library/struct_size.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,17 @@ hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const c
     if (count > 0 && (uintptr_t)keys % (unsigned)alignment != 0)
         return status_fail(HSORT_ARGUMENT, "%s is not aligned to %d bytes", name, alignment);
     return HSORT_OK;
+}
+
+hsort_status context_check_in_and_out(const hsort_context *ctx, int key_bytes, const void *in,
+                                      int64_t in_count, const void *out, int64_t out_count)
+{
+    TRY(context_check_keys(ctx, key_bytes, "in", in, in_count));
+    TRY(context_check_keys(ctx, key_bytes, "out", out, out_count));
+    return in != out &&
+                   element_overlap(in, (size_t)(in_count * key_bytes), out, (size_t)(out_count * key_bytes))
+               ? status_fail(HSORT_ARGUMENT, "in and out overlap")
+               : HSORT_OK;
 }
 
 hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_order order, hsort_status mine)

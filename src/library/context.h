@@ -59,6 +59,10 @@ hsort_status context_enter(hsort_context *ctx);
 hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const char *name, const void *keys,
                                 int64_t count);
 
+/* The same of both arrays of a sort: one and the same, or without a byte in common. Not collective. Errors HSORT_ARGUMENT. */
+hsort_status context_check_in_and_out(const hsort_context *ctx, int key_bytes, const void *in,
+                                      int64_t in_count, const void *out, int64_t out_count);
+
 /* Are type and order such that exist, and the same on every rank?
  * Collective.
  *   mine  this rank's status so far, agreed on here

@@ -27,6 +27,34 @@ bool element_overlap(const void *a, size_t a_bytes, const void *b, size_t b_byte
     return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
+/* Is `out` the input that it may be? */
+static bool is_in_place(const struct element_extent *arrays, const struct element_extent *out,
+                        const struct element_extent *in)
+{
+    return out->in_place == in - arrays && out->array == in->array && out->bytes == in->bytes;
+}
+
+/* Is it written, or sorted in place? */
+static bool changes(const struct element_extent *arrays, int count, const struct element_extent *one)
+{
+    bool written = one->written;
+    for (int i = 0; i < count; i++)
+        written = written || is_in_place(arrays, &arrays[i], one);
+    return written;
+}
+
+hsort_status element_check_apart(const struct element_extent *arrays, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int j = 0; j < i; j++) {
+            const struct element_extent *a = &arrays[j], *b = &arrays[i];
+            if (element_overlap(a->array, a->bytes, b->array, b->bytes) && !is_in_place(arrays, b, a) &&
+                (changes(arrays, count, a) || changes(arrays, count, b)))
+                return status_fail(HSORT_ARGUMENT, "%s and %s overlap", a->name, b->name);
+        }
+    return HSORT_OK;
+}
+
 /* ---- fields -------------------------------------------------------------------------------------------- */
 
 static hsort_status check_field(const hsort_field *field, int i, size_t record_bytes, size_t bytes)

@@ -17,6 +17,18 @@ hsort_status element_check_bytes(size_t element_bytes);
 /* Have these arrays a byte in common? Pure. */
 bool element_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes);
 
+/* An array of a call. Inputs may share bytes; what is written keeps clear of all others. */
+struct element_extent {
+    const char *name; /* what the caller calls it */
+    const void *array;
+    size_t bytes;
+    bool written;
+    int in_place; /* the place in the list of the input that it may be, as a whole, which is then written, too; -1: none */
+};
+
+/* Do arrays [count] keep clear of each other where they must? Not collective. Errors HSORT_ARGUMENT: names two that do not. */
+hsort_status element_check_apart(const struct element_extent *arrays, int count);
+
 /* Check fields [field_count] of records of record_bytes, and put what the engine needs to know of them into order->fields;
  * where they lie is the caller's to say. SIZE_MAX: of columns, whose offsets are 0. Errors HSORT_ARGUMENT. */
 hsort_status element_take_fields(struct element_order *order, const hsort_field *fields, int field_count,

@@ -27,10 +27,11 @@ static hsort_status check_gather(const struct gather_call *call)
     TRY(element_check_array(order->ctx, "in", call->in, order->count, 1));
     TRY(element_check_array(order->ctx, "index", call->index, index_count(call), sizeof *call->index));
     TRY(element_check_array(order->ctx, "out", call->out, order->out_count, 1));
-    return element_overlap(call->in, (size_t)order->count * call->element_bytes, call->out,
-                           (size_t)order->out_count * call->element_bytes)
-               ? status_fail(HSORT_ARGUMENT, "in and out overlap")
-               : HSORT_OK;
+    const struct element_extent arrays[] = {
+        {"in", call->in, (size_t)order->count * call->element_bytes, false, -1},
+        {"index", call->index, (size_t)index_count(call) * sizeof *call->index, false, -1},
+        {"out", call->out, (size_t)order->out_count * call->element_bytes, true, -1}};
+    return element_check_apart(arrays, sizeof arrays / sizeof *arrays);
 }
 
 /* Have the arrays. Of a scatter, `out` as it is: some of its elements may stay. Not collective. */

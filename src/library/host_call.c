@@ -2,14 +2,6 @@
 #include <string.h>
 #include "mpi/comm/node_memory.h"
 
-/* Was it engine memory that lacked, and not the host's? A host engine under a limit is a device in this. */
-static bool lacks_engine_memory(const hsort_context *ctx, hsort_status status)
-{
-    const bool is_limited =
-        hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && ctx->options.device_memory_limit > 0;
-    return status == HSORT_DEVICE_MEMORY || (status == HSORT_HOST_MEMORY && is_limited);
-}
-
 static bool all_are_in_host_memory(hsort_context *ctx, const struct host_call *call)
 {
     for (int i = 0; i < HOST_CALL_ARRAYS; i++) {
@@ -71,7 +63,7 @@ static hsort_status run_on_host(hsort_context *ctx, const struct host_call *call
 hsort_status host_call_finish(hsort_context *ctx, hsort_status status, const struct host_call *call)
 {
     int64_t all, any;
-    if (status == HSORT_OK || !lacks_engine_memory(ctx, status))
+    if (status != HSORT_DEVICE_MEMORY)
         return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
     context_fail(ctx, status); // what to say if there is no second try
     status_clear();

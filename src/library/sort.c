@@ -63,8 +63,7 @@ static hsort_status check_arguments(struct sort *s)
     s->in_space = s->out_space = SPACE_HOST;
     if (s->source)
         return HSORT_OK;
-    TRY(context_check_keys(s->ctx, s->map.key_bytes, "in", s->in, s->in_count));
-    TRY(context_check_keys(s->ctx, s->map.key_bytes, "out", s->out, s->out_count));
+    TRY(context_check_in_and_out(s->ctx, s->map.key_bytes, s->in, s->in_count, s->out, s->out_count));
     const void *in = s->in_count > 0 ? s->in : NULL, *out = s->out_count > 0 ? s->out : NULL;
     TRY(ops->space_of(s->ctx->engine, in, &s->in_space));
     s->out_space = s->in_space;

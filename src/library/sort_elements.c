@@ -22,18 +22,21 @@ static hsort_status check_elements(const struct element_sort *s)
 {
     const struct element_order *order = &s->order;
     const size_t key_bytes = s->keys ? (size_t)order->fields[0].bytes : 1;
+    const char *name = s->keys ? "values" : "records", *out_name = s->keys ? "values_out" : "out";
     TRY(element_check_bytes(s->element_bytes));
     if (s->keys)
         TRY(element_check_array(order->ctx, "keys", s->keys, order->count, key_bytes));
     if (s->keys_out)
         TRY(element_check_array(order->ctx, "keys_out", s->keys_out, order->out_count, key_bytes));
-    TRY(element_check_array(order->ctx, "elements", s->elements, order->count, 1));
-    TRY(element_check_array(order->ctx, "elements_out", s->elements_out, order->out_count, 1));
-    return s->elements != s->elements_out &&
-                   element_overlap(s->elements, (size_t)order->count * s->element_bytes, s->elements_out,
-                                   (size_t)order->out_count * s->element_bytes)
-               ? status_fail(HSORT_ARGUMENT, "elements overlap those that are written")
-               : HSORT_OK;
+    TRY(element_check_array(order->ctx, name, s->elements, order->count, 1));
+    TRY(element_check_array(order->ctx, out_name, s->elements_out, order->out_count, 1));
+    const size_t count = (size_t)order->count, out_count = (size_t)order->out_count;
+    const struct element_extent arrays[] = {
+        {"keys", s->keys, s->keys ? count * key_bytes : 0, false, -1},
+        {name, s->elements, count * s->element_bytes, false, -1},
+        {"keys_out", s->keys_out, s->keys_out ? out_count * key_bytes : 0, true, 0},
+        {out_name, s->elements_out, out_count * s->element_bytes, true, 1}};
+    return element_check_apart(arrays, sizeof arrays / sizeof *arrays);
 }
 
 /* Where the fields lie in engine memory. */

@@ -48,6 +48,19 @@ bad_usage()
     refused_drawn 2 "'-o' lacks its FILE" sort in -o
     refused_drawn 2 "--no-verify takes no value" sort in -o out --no-verify=1
     refused_drawn 2 "--type: 'u24' is none of u32|i32" sort in -o out --type u24
+    refused 0 2 "--type: 'float' is float32 in C and float64 in NumPy: say which" sort in -o out --type float
+    refused 0 2 "--type: 'int' is int32 in C and int64 in NumPy: say which" gen -n 1 -o out --type int
+    refused 0 2 "--type: 'unsigned' is uint32 in C" gen -n 1 -o out --type unsigned
+    refused 0 2 "--type: 'long' is int64 or int32" check in --type long
+    refused 0 2 "--type: 'char' is int8 or uint8 in C" check in --type char
+    refused_drawn 2 "--verify and --no-verify" sort in -o out --no-verify --verify=reread
+    refused 0 2 "--verify and --no-verify" sort in -o out --verify --no-verify
+    refused 0 2 "--temp-limit: 0 is no size" sort in -o out --temp-limit 0
+    refused 0 2 "--output-format gensort|--key" sort in --type u64 -o out --output-format gensort
+    refused 0 2 "--dist and --seed|gensort" gen -n 1 -o out --format gensort --seed 1
+    refused 0 2 "--dist and --seed|gensort" gen -n 1 -o out --format gensort --dist zipf
+    refused 0 2 "--dist: 'narrow' needs a number: narrow:BITS" gen -n 1 -o out --dist narrow
+    refused 0 2 "--counts is of bare keys" check in --unique --counts c --against d --key a
     refused_drawn 2 "--peer-memory: 'never' is none of auto|off|on" sort in -o out --peer-memory never
     refused_drawn 2 "--direct-io: 'yes' is none of auto|off|on" sort in -o out --direct-io yes
     refused_drawn 2 "--threads: '3x'" sort in -o out --threads 3x
@@ -103,8 +116,10 @@ bad_input()
     refused_everywhere 2 "good.npy|f64|u64" sort good.npy --type u64 -o out
     refused_everywhere 2 "good.npy|f64|u64" check good.raw --type u64 --against good.npy
     refused 3 3 "missing.raw" check good.raw --type u64 --against missing.raw
-    refused 3 2 "out.npy: NumPy has no dtype for u128 keys" sort good.raw --type u128 -o out.npy
-    refused 2 2 "out.npy: NumPy has no dtype for bf16 keys" gen -n 10 --type bf16 -o out.npy
+    refused 3 2 "out.npy: records of gensort have 100 bytes, and these 10" \
+        sort good.raw --record 10 --key @0:u16 -o out.npy --output-format gensort
+    refused 3 2 "out.npy: NumPy has no dtype for u128 keys|--output-format raw" sort good.raw --type u128 -o out.npy
+    refused 2 2 "out.npy: NumPy has no dtype for bf16 keys|or --format raw" gen -n 10 --type bf16 -o out.npy
 
     local start
     for start in 'PK\3\4' '\x89HDF\r\n\x1a\n' 'PAR1PAR1' '\x1f\x8b\b\0' '\x28\xb5\x2f\xfd' '\x93NUMPY\1\0'; do
@@ -357,7 +372,7 @@ closed_files()
 {
     "$HYPERSORT" gen -n 1000 -o closed.raw 0<&- 1>&- 2>&-
     code=$?
-    "$HYPERSORT" sort closed.raw --type u64 -o out.raw --progress 0<&- 1>&- 2>&- || code=$?
+    "$HYPERSORT" sort closed.raw --type u64 -o out.raw --progress --quiet 0<&- 1>&- 2>&- || code=$?
     "$HYPERSORT" check out.raw --type u64 --against closed.raw >"$work.out" 2>"$work.err" 0<&- || code=$?
     [ "$code" = 0 ] || fail "closed standard files: exit code $code"
     if [ "$HAS_FAULTS" = ON ]; then # a run that waits shows its descriptors
@@ -368,7 +383,7 @@ closed_files()
             sleep 0.1
         done
         for fd in 0 1 2; do
-            [ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ] ||
+            [ "$(readlink "/proc/$pid/fd/$fd")" = /dev/$([ $fd = 1 ] && echo full || echo null) ] ||
                 fail "descriptor $fd, which was closed, is $(readlink "/proc/$pid/fd/$fd")"
         done
         kill -USR1 $pid
@@ -386,6 +401,17 @@ bad_stdout()
     if [ "$code" != 3 ] || ! grep -q 'standard output: No space' "$work.err"; then
         fail "info on a full disk: exit code $code"
     fi
+    local words
+    "$HYPERSORT" gen -n 100 -o some.raw
+    for words in --help version info "check some.raw --type u64" "sort some.raw --type u64 -o sorted.raw"; do
+        code=0
+        # shellcheck disable=SC2086  # words
+        "$HYPERSORT" $words >&- 2>"$work.err" || code=$?
+        if [ "$code" != 3 ] || ! grep -q 'standard output: No space' "$work.err"; then
+            fail "$words, with a closed standard output: exit code $code"
+        fi
+    done
+    rm some.raw sorted.raw
     { sleep 0.5; "$HYPERSORT" --help; echo $? >"$work.out"; } 2>"$work.err" | true
     if [ "$(cat "$work.out")" != 3 ] || ! grep -q 'standard output: Broken pipe' "$work.err"; then
         fail "--help into a closed pipe"

@@ -81,6 +81,50 @@ stop()
 # drawn OUT-OF: true so often, or always.
 drawn() { [ -n "${ALL:-}" ] || [ $((RANDOM % $1)) = 0 ]; }
 
+# early ARGUMENT...: a run on two ranks; rank 0 is told to stop while it waits in MPI_Init() for the other, which comes later.
+early()
+{
+    local i
+    : >"$work.err"
+    # shellcheck disable=SC2016,SC2086  # a shell's own variables; words
+    $MPIRUN --quiet -n 1 "$HYPERSORT" "$@" : -n 1 bash -c 'until [ -e go ]; do sleep 0.05; done; exec "$0" "$@"' "$HYPERSORT" "$@" \
+        >"$work.out" 2>"$work.err" </dev/null &
+    pid=$!
+    for ((i = 0; i < 100; i++)); do # until it keeps SIGUSR1, which one that never does need not
+        grep -q '^SigCgt:.*[2367abef]..$' "/proc/$(rank_pid 0 2>/dev/null)/status" 2>/dev/null && break
+        sleep 0.05
+    done
+    kill -USR1 "$(rank_pid 0)"
+    touch go
+    end
+    rm go
+}
+
+# A signal before MPI is there stops what is asked to go by way of the disk; what then sorts in memory ends by it, as it always does.
+before_mpi()
+{
+    early "${keys[@]}"
+    stopped holdread "before MPI"
+    run 2 "${keys[@]}"
+    finished "before MPI"
+    early "${records[@]}"
+    stopped holdread "records, before MPI"
+    afresh
+    ok 0 gen -n 400000 -o large.raw
+    early sort large.raw --type u64 -o out -S 1M
+    stopped holdread "-S, before MPI"
+    rm large.raw
+    afresh
+    for words in "--type u64" "--record 24 --key @3:u32"; do
+        # shellcheck disable=SC2086  # words
+        early sort in.raw $words -o out -S 1G
+        if [ "$code" = 0 ] || [ "$code" = 75 ] || ! cmp -s out <(echo old) || compgen -G '*hypersort-*' >/dev/null; then
+            fail "in memory with -S 1G, $words, told to stop before MPI: exit code $code"
+        fi
+        afresh
+    done
+}
+
 # In each phase, on each number of ranks; then on another number. No run and no segment that is made is made again.
 each_phase()
 {
@@ -277,5 +321,5 @@ kills()
 ok 0 gen -n 60000 -s "$seed" --dist zipf -o in.raw
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 ok 0 sort in.raw --type u64 -o wanted
-run_parts each_phase nothing_twice again_and_again records_too refusals damage kills
+run_parts before_mpi each_phase nothing_twice again_and_again records_too refusals damage kills
 finish

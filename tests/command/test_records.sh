@@ -229,6 +229,8 @@ bad_outputs()
     refused 3 2 "below.npy: entry 1 is -1, but" gather events.npy --by below.npy -o x
     refused 0 2 "huge.npy: entry 0 is 9223372036854775808, but" gather events.npy --by huge.npy -o x
     refused 0 2 "narrow.npy: holds u32; an index is of <i8 or <u8" gather events.npy --by narrow.npy -o x
+    refused 2 2 "flat.npy: has 2 dimensions; an index has one" gather events.npy --by flat.npy -o x
+    refused 0 2 "events.npy: holds no numbers; an index is of <i8 or <u8" gather index.npy --by events.npy -o x
     refused 0 2 "flat.npy: has 2 dimensions" gather events.npy --by flat.npy -o x
     refused 0 2 "index.npy: is the input" gather events.npy --by index.npy -o index.npy
     refused 0 2 "--by INDEX is missing" gather events.npy -o x

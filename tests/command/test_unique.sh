@@ -88,7 +88,7 @@ refusals()
         refused 0 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100%" \
             select keys.npy --at "$place"
     done
-    refused 2 2 "is no place of the 0 keys" select none.npy --at 0%
+    refused 2 2 "none.npy: has no keys, and so no place" select none.npy --at 0%
     if [ "${HAS_FAULTS:-OFF}" = ON ]; then
         local site rank
         for rank in 0 2; do

@@ -139,14 +139,24 @@ static void test_types(void)
     static const struct {
         const char *word;
         hsort_type type;
-    } cases[] = {{"u64", HSORT_U64},     {"uint64", HSORT_U64},     {"<u8", HSORT_U64},
-                 {"float64", HSORT_F64}, {"<f8", HSORT_F64},        {"double", HSORT_F64},
-                 {"|u1", HSORT_U8},      {"uint128_t", HSORT_U128}, {"bfloat16", HSORT_BF16}};
+    } cases[] = {{"u64", HSORT_U64},
+                 {"uint64", HSORT_U64},
+                 {"<u8", HSORT_U64},
+                 {"float64", HSORT_F64},
+                 {"<f8", HSORT_F64},
+                 {"double", HSORT_F64},
+                 {"|u1", HSORT_U8},
+                 {"uint128_t", HSORT_U128},
+                 {"bfloat16", HSORT_BF16},
+                 {"short", HSORT_I16},
+                 {"unsigned short", HSORT_U16},
+                 {"ushort", HSORT_U16}};
+    static const char *const none[] = {"u24", "", "U64", "float", "int", "long", "char", "unsigned", "uint"};
     hsort_type type;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CHECK(cli_parse_type(cases[i].word, &type) && type == cases[i].type, "%s", cases[i].word);
-    CHECK(!cli_parse_type("u24", &type) && !cli_parse_type("", &type) && !cli_parse_type("U64", &type),
-          "no types");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        CHECK(!cli_parse_type(none[i], &type), "'%s' is no type", none[i]);
 }
 
 static void test_nearest(void)

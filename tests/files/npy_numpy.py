@@ -195,6 +195,30 @@ def test_bad_files():
         refuse(what, "bad.npy", word, command="check")
 
 
+def test_names(rng):
+    """A name in Latin-1 (1.0, 2.0) and in UTF-8 (3.0) is one name, and comes back."""
+    for names in ("\u00e9", "\u00b5m"), ("\u4e2d", "\u03b1"):
+        records = np.zeros(60, [(names[0], "<u4"), (names[1], "<f8")])
+        records[names[0]] = rng.integers(0, 50, 60)
+        records[names[1]] = rng.random(60)
+        parts = np.split(records, 3)
+        versions = [(1, 0), (3, 0), (2, 0)] if names[0] == "\u00e9" else [(3, 0)] * 3
+        for i, (part, version) in enumerate(zip(parts, versions)):
+            with open(f"part{i}.npy", "wb") as file, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                np.lib.format.write_array(file, part, version=version)
+        for files in ["part0.npy"], ["part0.npy", "part1.npy", "part2.npy"], ["part1.npy", "part0.npy"]:
+            run = hypersort("sort", *files, "-o", "out.npy", "--key", names[0])
+            check(run.returncode == 0, f"{names} of {files}: exit code {run.returncode}: {run.stderr}")
+            wanted = np.concatenate([np.load(name) for name in files])
+            if run.returncode == 0:
+                wanted = wanted[np.argsort(wanted[names[0]], kind="stable")]
+                result = np.load("out.npy")
+                check(result.dtype == wanted.dtype and (result == wanted).all(), f"{names} of {files}: {result.dtype}")
+                os.remove("out.npy")
+        refuse(f"no such field beside {names}", "part0.npy", f"its fields are {names[0]}, {names[1]}", "--key", "x")
+
+
 def main():
     given = os.environ.get("HYPERSORT_SEED")
     seed = int(given, 0) if given else time.time_ns()
@@ -205,6 +229,7 @@ def main():
     test_raw(rng)
     test_check(rng)
     test_bad_files()
+    test_names(rng)
     if failures:
         print(failures, "failures")
     return failures > 0

@@ -323,6 +323,16 @@ static void test_words(void)
         CHECK(status_text()[0] != '\0', "'%s': no text", bad[b]);
         CHECK(input.distribution == INPUT_GAUSS, "'%s': the input was changed", bad[b]);
     }
+    static const char *const said[][2] = {{"narrow", "'narrow' needs a number: narrow:BITS, from 1 to 64"},
+                                          {"kmer", "'kmer' needs a number: kmer:K"},
+                                          {"ids:3", "'ids' takes no number"},
+                                          {"narow", "did you mean narrow?"}};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        struct input input;
+        status_clear();
+        CHECK(input_parse(said[i][0], &input) == HSORT_ARGUMENT && strstr(status_text(), said[i][1]),
+              "%s: %s", said[i][0], status_text());
+    }
     struct input input = make_input("narrow:64", HSORT_U64, 1, 1);
     CHECK(input.distribution == INPUT_NARROW && input.parameter == 64, "narrow:64");
     input = make_input("zipf", HSORT_U64, 1, 1);

@@ -390,6 +390,62 @@ static void test_versions(void)
           "%s", status_text());
 }
 
+/* Names beyond ASCII: one field in Latin-1, as version 1.0 has it, and in UTF-8 are one field. */
+static void test_names(void)
+{
+    static const char latin[] = "[('\xe9', '<u4'), ('\xb5', '<u2')]",
+                      utf8[] = "[('\xc3\xa9', '<u4'), ('\xc2\xb5', '<u2')]";
+    const struct npy_element old = {
+        .bytes = 6, .descr = latin, .descr_bytes = strlen(latin), .major = 1, .dimensions = 1};
+    const struct npy_element now = {
+        .bytes = 6, .descr = utf8, .descr_bytes = strlen(utf8), .major = 3, .dimensions = 1};
+    const struct npy_element *const elements[] = {&old, &now};
+    unsigned char header[NPY_HEADER_ROOM + 100];
+    struct npy_field field;
+    for (int i = 0; i < 2; i++) {
+        struct npy_element copy = *elements[i];
+        status_clear();
+        char *descr = npy_copy_descr(elements[i], &copy.descr_bytes);
+        copy.descr = descr;
+        CHECK(descr && copy.descr_bytes == strlen(utf8) && memcmp(descr, utf8, strlen(utf8)) == 0,
+              "version %d", copy.major);
+        CHECK(npy_find_field("in.npy", descr, copy.descr_bytes, "\xc2\xb5", &field) == HSORT_OK &&
+                  field.offset == 4,
+              "%s", status_text());
+        CHECK(npy_find_field("in.npy", descr, copy.descr_bytes, "e", &field) == HSORT_ARGUMENT &&
+                  strstr(status_text(), "its fields are \xc3\xa9, \xc2\xb5"),
+              "%s", status_text());
+        status_clear();
+        struct npy_header result = {0};
+        const size_t bytes = npy_format_any(&copy, 5, header, sizeof header);
+        CHECK(header[6] == 3 && npy_parse_any("in.npy", header, bytes, &result) == HSORT_OK &&
+                  memcmp(result.element.descr, utf8, strlen(utf8)) == 0,
+              "version %d: %s", header[6], status_text());
+        free(descr);
+    }
+}
+
+/* What a terminal is shown of a name. */
+static void test_printable(void)
+{
+    static const char *const cases[][2] = {
+        {"pos", "pos"},
+        {"\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80", "\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80"},
+        {"a\x1b[2J\x7f", "a?[2J?"},
+        {"\xe9", "?"},                                         // Latin-1
+        {"\xc2\x9b", "??"},                                    // a control of one character
+        {"\xe2\x80\xae", "???"},                               // turns the line round
+        {"\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80", "?????????"}, // too long, half a pair, beyond the last
+        {"\xe4\xb8", "??"},                                    // cut off
+        {"0123456789012345678901234567", "0123456789012345678901234567"},
+        {"012345678901234567890123456\xc3\xa9", "012345678901234567890123456..."}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char shown[32];
+        npy_printable((struct npy_word){cases[i][0], strlen(cases[i][0])}, shown);
+        CHECK(strcmp(shown, cases[i][1]) == 0, "case %zu: '%s'", i, shown);
+    }
+}
+
 /* Damage a header in one place: a byte changed, a byte taken out, a piece doubled, or the end cut off. */
 static size_t mutate(unsigned char *header, size_t bytes, uint64_t *seed)
 {
@@ -463,7 +519,7 @@ static void test_mutations(uint64_t seed)
             CHECK(status == HSORT_FORMAT && strncmp(status_text(), "in.npy: ", 8) == 0, "mutation %d: %s", i,
                   status_text());
             for (const char *c = status_text(); *c; c++)
-                CHECK(*c >= ' ' && *c <= '~', "mutation %d: character %d in the text", i, *c);
+                CHECK((unsigned char)*c >= ' ' && *c != 0x7f, "mutation %d: character %d in the text", i, *c);
         }
     }
     CHECK(accepted > 0 && accepted < MUTATIONS, "%d of %d mutations accepted", accepted, MUTATIONS);
@@ -482,6 +538,8 @@ int main(void)
     test_fields();
     test_any();
     test_versions();
+    test_names();
+    test_printable();
     test_mutations(seed);
     return check_failures > 0;
 }

@@ -82,6 +82,9 @@ struct call {
     X("input at an odd address", c->in += 1, true, true)                                        \
     X("wide keys at a multiple of 8", (c->type = HSORT_U128, c->in += 8), true, true)           \
     X("keys of 2 bytes at an odd address", (c->type = HSORT_I16, c->out += 1), true, false)     \
+    X("output a key behind the input", c->out = c->in + 8, true, false)                         \
+    X("output a key before the input", (c->in = c->out + 8, c->out_count--), true, false)       \
+    X("output in the midst of the input", (c->out = c->in + 16, c->out_count = 1), true, false) \
     X("a key too many asked for", c->out_count++, false, false)                                 \
     X("a key too few asked for", c->out_count--, false, false)
 

@@ -451,13 +451,18 @@ static void run_refusals(void)
     refused(hsort_sort_records(ctx, records, 24, &good, 1, -1, NULL), "a count of -1");
     refused(hsort_sort_records(ctx, records, rank == 0 ? 24 : 20, rank == 0 && size == 1 ? NULL : &good, 1, 4, NULL),
             size == 1 ? "1 fields" : "differs between ranks");
-    refused(hsort_sort_records_to(ctx, records, 24, &good, 1, 3, records + 24, 3, NULL), "overlap");
+    refused(hsort_sort_records_to(ctx, records, 24, &good, 1, 3, records + 24, 3, NULL),
+            "records and out overlap");
+    refused(hsort_sort_records_to(ctx, records, 24, &good, 1, 4, records, 3, NULL),
+            "records and out overlap");
     refused(hsort_sort_pairs(ctx, HSORT_U32, HSORT_ASCENDING, NULL, values, 4, 4, NULL), "keys is NULL");
     refused(hsort_sort_pairs_to(ctx, HSORT_U32, HSORT_ASCENDING, keys, values, 4, 4, NULL, other, 3, NULL), "asked for");
     refused(hsort_argsort(ctx, HSORT_U32, (hsort_order)7, keys, 4, index, NULL, 4, NULL), "no order 7");
     refused(hsort_argsort(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, NULL, NULL, 4, NULL), "index is NULL");
     refused(hsort_gather(ctx, values, 4, 4, (int64_t *)((char *)index + 4), other, 3, NULL), "not aligned");
-    refused(hsort_gather(ctx, values, 4, 4, index, values + 4, 3, NULL), "overlap");
+    refused(hsort_gather(ctx, values, 4, 4, index, values + 4, 3, NULL), "in and out overlap");
+    refused(hsort_gather(ctx, values, 4, 4, index, index, 4, NULL), "index and out overlap");
+    refused(hsort_scatter(ctx, values, 4, 4, index, index, 4, NULL), "index and out overlap");
     index[2] = rank == size - 1 ? 4 * size : 0;
     refused(hsort_gather(ctx, values, 4, 4, index, other, 4, NULL), "outside");
     refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){4 * size}, 1, other, NULL), "position");
@@ -470,6 +475,46 @@ static void run_refusals(void)
     index[2] = rank == size / 2 ? -1 : 0;
     refused(hsort_scatter(ctx, values, 4, 4, index, other, 4, NULL), "outside");
     CHECK(keys[0] == 4 && keys[3] == 1 && records[0] == 1, "a refused call has changed an array");
+}
+
+/* Arrays of one call that share bytes, where one of them is written. What is only read may. */
+static void run_overlaps(void)
+{
+    union {
+        uint64_t words[16];
+        int64_t index[16];
+    } a = {{4, 3, 2, 1, 8, 7, 6, 5}}, b = {{0}}, kept = a;
+    uint64_t *k = a.words, *v = k + 4, *far = b.words;
+    const hsort_type u64 = HSORT_U64;
+    const hsort_order up = HSORT_ASCENDING;
+    const hsort_field fields[2] = {{.type = HSORT_U64}, {.type = HSORT_U64}};
+    refused(hsort_sort_pairs(ctx, u64, up, k, k, 8, 4, NULL), "keys and values overlap");
+    refused(hsort_sort_pairs(ctx, u64, up, k, k + 3, 8, 4, NULL), "keys and values overlap");
+    refused(hsort_sort_pairs_to(ctx, u64, up, k, v, 8, 4, k, k, 4, NULL), "keys and values_out overlap");
+    refused(hsort_sort_pairs_to(ctx, u64, up, k, v, 8, 4, v, far, 4, NULL), "values and keys_out overlap");
+    refused(hsort_sort_pairs_to(ctx, u64, up, k, v, 8, 4, k + 1, far, 3, NULL), "keys and keys_out overlap");
+    refused(hsort_sort_pairs_to(ctx, u64, up, k, v, 8, 4, k, far, 3, NULL), "keys and keys_out overlap");
+    refused(hsort_sort_pairs_to(ctx, u64, up, k, v, 8, 4, NULL, v + 2, 4, NULL),
+            "values and values_out overlap");
+    refused(hsort_sort_pairs_to(ctx, u64, up, k, v, 8, 4, far, far + 3, 4, NULL),
+            "keys_out and values_out overlap");
+    refused(hsort_argsort(ctx, u64, up, k, 4, a.index + 3, NULL, 4, NULL), "keys and index overlap");
+    refused(hsort_argsort(ctx, u64, up, k, 4, b.index, far + 3, 4, NULL), "index and keys_out overlap");
+    refused(hsort_argsort(ctx, u64, up, k, 4, b.index, k + 1, 4, NULL), "keys and keys_out overlap");
+    refused(hsort_argsort_columns(ctx, (const void *[]){k, v}, fields, 2, 4, a.index + 7, 4, NULL),
+            "a column and index overlap");
+    if (rank == size - 1) // of one rank alone it is an error of all
+        refused(hsort_sort_pairs(ctx, u64, up, k, k, 8, 4, NULL), "keys and values overlap");
+    else
+        refused(hsort_sort_pairs(ctx, u64, up, k, v, 8, 4, NULL), "keys and values overlap");
+    CHECK(memcmp(&a, &kept, sizeof a) == 0 && far[0] == 0 && far[7] == 0,
+          "a refused call has changed an array");
+    if (!has_room)
+        return;
+    CHECK(hsort_sort_pairs_to(ctx, u64, up, k, k, 8, 4, far, far + 4, 4, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(memcmp(far, far + 4, 4 * sizeof *far) == 0,
+          "keys that are their own values are not what they were");
 }
 
 static bool create(hsort_engine engine, hsort_exchange exchange, size_t limit)
@@ -492,6 +537,7 @@ static void run_context(hsort_engine engine, hsort_exchange exchange, size_t lim
     has_room = limit != 1;
     run_all(has_room ? RECORDS : GATHER, seed);
     run_refusals();
+    run_overlaps();
     hsort_destroy(&ctx);
 }
 

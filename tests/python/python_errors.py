@@ -30,6 +30,8 @@ NAT_RECORDS["when"][2] = "NaT"
 READ_ONLY = KEYS.copy()
 READ_ONLY.flags.writeable = False
 ROOM = np.empty(40)
+SHARED = np.arange(80, dtype="f8")
+PLACES = np.arange(40)
 OBJECTS = np.array([None] * 40)
 MASKED = np.ma.masked_array(KEYS, KEYS > 3)
 
@@ -50,6 +52,11 @@ WRONG = [
     ("out with strides", lambda out: hypersort.sort(KEYS, out=out), ROOM, np.empty(80)[::2], "contiguous"),
     ("out read-only", lambda out: hypersort.sort(KEYS, out=out), ROOM, READ_ONLY, "read-only"),
     ("out a list", lambda out: hypersort.sort(KEYS, out=out), ROOM, [0.0] * 40, "no array"),
+    ("out that overlaps", lambda out: hypersort.sort(SHARED[:40], out=out), SHARED[40:], SHARED[1:41], "in and out overlap"),
+    ("index in the keys", lambda out: hypersort.argsort(PLACES, out=out), PLACES.copy(), PLACES, "keys and index overlap"),
+    ("keys as values", lambda v: hypersort.sort_by_key_in_place(SHARED[:40], v), SHARED[40:], SHARED[:40], "overlap"),
+    ("values in keys", lambda v: hypersort.sort_by_key_in_place(SHARED[:40], v), SHARED[40:], SHARED[39:79], "overlap"),
+    ("a count beyond 63 bits", lambda n: hypersort.sort(KEYS, out_count=n), 40, 1 << 70, "out_count is 118059"),
     ("counts", lambda n: hypersort.sort(KEYS, out_count=n), 40, 39, "asked for"),
     ("a count below 0", lambda n: hypersort.sort(KEYS, out_count=n), 40, -1, "out_count"),
     ("a word for a count", lambda n: hypersort.sort(KEYS, out_count=n), "even", "odd", "odd"),
@@ -78,6 +85,7 @@ WRONG = [
     ("records with NaT", lambda a: hypersort.sort_records(a, "when"), RECORDS, NAT_RECORDS, "NaT"),
     ("records without fields", lambda a: hypersort.sort_records(a, None), RECORDS[["a"]], KEYS, "no fields"),
     ("columns of two lengths", lambda c: hypersort.argsort_columns([KEYS, c]), KEYS, KEYS[1:], "lengths"),
+    ("nine columns", hypersort.argsort_columns, [KEYS] * 2, [KEYS] * 9, "9 columns: 1 to 8 can be"),
     ("columns that are none", hypersort.argsort_columns, [KEYS], [], ""),
     ("places that differ", lambda p: hypersort.select(KEYS, p), 3, 4, ""),
     ("a place too large", lambda p: hypersort.select(KEYS, p), 10**6, 10**6, "1000000"),
@@ -89,6 +97,14 @@ WRONG = [
     ("an option that is none", lambda o: hypersort.Sorter(**o), {}, {"engines": 1}, "engines"),
     ("options that differ", lambda e: hypersort.Sorter(exchange=e), "direct", "bitonic", "differ"),
     ("threads below 0", lambda n: hypersort.Sorter(threads=n), 1, -5, "-5"),
+    ("threads in a word", lambda n: hypersort.Sorter(threads=n), 1, "a", "threads is 'a'"),
+    ("a part of a thread", lambda n: hypersort.Sorter(threads=n), 1, 2.5, "threads is 2.5"),
+    ("memory with a unit", lambda n: hypersort.Sorter(device_memory_limit=n), 0, "8G", "device_memory_limit is '8G'"),
+    ("an engine in figures", lambda e: hypersort.Sorter(engine=e), "host", 1, "engine is 1"),
+    ("neither yes nor no", lambda e: hypersort.Sorter(overwrite_input=e), False, "x", "overwrite_input is 'x'"),
+    ("places of no keys", lambda p: hypersort.select(KEYS[:0], p), 0, 0, "no keys"),
+    ("the median of no keys", lambda a: hypersort.median(a), KEYS[:0], KEYS[:0], "no keys"),
+    ("quantiles of no keys", lambda q: hypersort.quantile(KEYS[:0], q), 0.3, 0.3, "no keys"),
 ]  # fmt: skip
 
 
@@ -193,12 +209,20 @@ def run_contexts(ranks):
         del forgotten
         gc.collect()
     ranks.expect("a Sorter that was not closed", any(issubclass(w.category, ResourceWarning) for w in seen))
-    for wrong in (3, MPI.COMM_NULL):
+    freed = comm.Dup()
+    freed.Free()
+    for wrong, word in (3, "comm is 3"), (MPI.COMM_NULL, "COMM_NULL"), (freed, "freed"):
         try:
             hypersort.sort(KEYS, wrong)
             ranks.expect("no communicator", False)
         except TypeError as error:
-            ranks.expect("no communicator", "comm" in str(error))
+            ranks.expect("no communicator", word in str(error), str(error))
+    for more in (), (KEYS,):
+        found = hypersort.sort_by_key(KEYS, KEYS, *more, comm)  # by its place, as of other functions
+        ranks.expect("the communicator behind the values", len(found) == 2 + len(more) and (found[0] == found[-1]).all())
+    sorted_in_place = SHARED[::-1].copy()
+    hypersort.sort(sorted_in_place, comm, out=sorted_in_place)
+    ranks.expect("out is the input", hypersort.check(sorted_in_place).in_order)
 
 
 def main():

@@ -255,6 +255,8 @@ def output(out: Any, like: Array, count: Optional[int], dtype: Any = None, name:
     if out is None:
         if count is not None and (not isinstance(count, (int, np.integer)) or count < 0):
             raise ValueError(f"out_count is {count!r}, not a count or 'even'")
+        if count is not None and count > sys.maxsize:
+            raise ValueError(f"out_count is {count!r}, more elements than 63 bits can count")
         return like.empty(like.count if count is None else int(count), dtype)
     found = written(out, name)
     if dtype is None:

@@ -33,7 +33,9 @@ def require_mpi() -> None:
 def communicator_of(comm: Optional[MPI.Intracomm]) -> MPI.Intracomm:
     """COMM_WORLD for None. Not collective, as there is no communicator to agree over."""
     comm = MPI.COMM_WORLD if comm is None else comm
-    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+    if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL:
+        raise TypeError("comm is MPI.COMM_NULL: it was freed, or this rank is none of its ranks")
+    if not isinstance(comm, MPI.Intracomm):
         raise TypeError(f"comm is {comm!r}, wanted an intracommunicator of mpi4py")
     return comm
 

@@ -32,7 +32,8 @@ def sort(a: Any, comm: Comm = None, *, descending: bool = False, out: Any = None
     descending : bool
         NaNs are last all the same.
     out : array, optional
-        Written; of the dtype of `a`, and of as many keys as this rank is to have.
+        Written; of the dtype of `a`, and of as many keys as this rank is to have. It may be `a`; else the two share no
+        memory, or it is an ArgumentError and nothing is written.
     out_count : int or "even", optional
         Keys that this rank is to have: as many as it brought, if not given. All ranks' add up to those of `a`.
         "even": each has its share of all keys.
@@ -78,7 +79,7 @@ def argsort(a: Any, comm: Comm = None, *, descending: bool = False, out: Any = N
     a, comm, descending, out_count
         As of `sort`.
     out : array of int64, optional
-        Written.
+        Written; shares no memory with `a`.
 
     Returns
     -------
@@ -124,13 +125,15 @@ def sort_by_key(
     *values : arrays
         As long as `keys`; of any dtype, and of any shape behind the first axis, up to 65536 bytes an element.
     comm, descending, out_count
-        As of `sort`.
+        As of `sort`. A communicator may also stand behind the values, without its name.
 
     Returns
     -------
     tuple of arrays
         The keys, and each of the values. Equal keys keep their order.
     """
+    if comm is None and values and isinstance(values[-1], MPI.Comm):
+        comm, values = values[-1], values[:-1]
     return sorter_of(comm).sort_by_key(keys, *values, descending=descending, out_count=out_count)
 
 
@@ -175,7 +178,7 @@ def take(a: Any, index: Any, comm: Comm = None, *, out: Any = None) -> Any:
     index : array of int64
         Global positions in `a`, any, also repeated, but none negative; of NumPy any integers.
     out : array, optional
-        Written; as long as `index`.
+        Written; as long as `index`. Shares no memory with `a` and `index`.
     comm
         As of `sort`.
 

@@ -11,6 +11,7 @@ import numpy as np
 from . import _abi
 from ._arrays import Array, read_elements, read_index, read_keys
 from ._context import Context
+from ._errors import error_of
 from ._records import Order, field_array, read_records
 
 QUANTILE_METHODS = ("linear", "lower", "higher")
@@ -65,6 +66,8 @@ class Looks(Context):
 
         keys, wanted, selected, stream = self._together("select()", prepare)
         total = self._comm.allreduce(keys.count)
+        if wanted.size and total == 0:
+            raise error_of(_abi.Status.ARGUMENT, "there are no keys on any rank to select from")
         wanted = np.array(np.where(wanted < 0, wanted + total, wanted), np.int64, order="C")
         self._call("hsort_select", keys.key.code, bool(descending), keys.pointer, keys.count, wanted.ctypes.data,
                    wanted.size, selected.pointer, stream)  # fmt: skip
@@ -85,10 +88,12 @@ class Looks(Context):
 
         keys, wanted = self._together("quantile()", prepare)
         last = self._comm.allreduce(keys.count) - 1
-        place = wanted.ravel() * max(last, 0)
+        if last < 0:
+            raise error_of(_abi.Status.ARGUMENT, "there are no keys on any rank, and so no quantile or median")
+        place = wanted.ravel() * last
         low, high = np.floor(place).astype(np.int64), np.ceil(place).astype(np.int64)
         # Behind all of them the last key: it is NaN if any is.
-        selected = self.select(a, np.concatenate([low, high, [max(last, 0)]]))
+        selected = self.select(a, np.concatenate([low, high, [last]]))
         ends, greatest = selected[:-1], selected[-1]
         if greatest != greatest:
             ends = selected[-1:].repeat(2 * wanted.size)

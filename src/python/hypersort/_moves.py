@@ -8,6 +8,7 @@ from typing import Any, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _records
+from ._abi import FIELDS_MAX
 from ._arrays import check_like, output, read_elements, read_index, read_keys, written, written_keys
 from ._context import Context, Count
 from ._records import Order, field_array
@@ -75,6 +76,8 @@ class Moves(Context):
 
         def prepare() -> Tuple[Any, ...]:
             arrays = [read_elements(column, f"column {i}") for i, column in enumerate(columns)]
+            if len(arrays) > FIELDS_MAX:
+                raise ValueError(f"{len(arrays)} columns: 1 to {FIELDS_MAX} can be")
             turned = [descending] * len(arrays) if isinstance(descending, (bool, np.bool_)) else list(descending)
             if not arrays or len(turned) != len(arrays):
                 raise ValueError(f"{len(arrays)} columns, and descending says so of {len(turned)}")

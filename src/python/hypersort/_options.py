@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Dict
 
+import numpy as np
+
 from . import _abi
 
 _WORDS = {
@@ -19,22 +21,37 @@ _WORDS = {
 _NUMBERS = ("local_rung", "threads", "chunk_bytes", "device_memory_limit", "trace_spans")
 
 
+def _set_word(options: _abi.Options, name: str, value: Any) -> None:
+    choices = ", ".join(_WORDS[name])
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, which is no word: one of {choices} can be")
+    if value not in _WORDS[name]:
+        raise ValueError(f"{name} is {value!r}: one of {choices} can be")
+    setattr(options, name, _WORDS[name].index(value))
+
+
+def _set_number(options: _abi.Options, name: str, value: Any) -> None:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}, which is no whole number")
+    # ctypes would cut off what does not fit.
+    bits = 8 * getattr(_abi.Options, name).size
+    if not -1 <= value < 1 << (bits - 1):
+        raise ValueError(f"{name} is {value!r}")
+    setattr(options, name, int(value))
+
+
 def make_options(library: Any, given: Dict[str, Any]) -> _abi.Options:
     """The library's defaults, and what is given. TypeError and ValueError name the option."""
     options = _abi.Options()
     library.hsort_options_init(ctypes.byref(options), ctypes.sizeof(options))
     for name, value in given.items():
         if name in _WORDS:
-            if value not in _WORDS[name]:
-                raise ValueError(f"{name} is {value!r}: one of {', '.join(_WORDS[name])} can be")
-            setattr(options, name, _WORDS[name].index(value))
+            _set_word(options, name, value)
         elif name in _NUMBERS:
-            # ctypes would cut off what does not fit.
-            bits = 8 * getattr(_abi.Options, name).size
-            if not -1 <= value < 1 << (bits - 1):
-                raise ValueError(f"{name} is {value!r}")
-            setattr(options, name, int(value))
+            _set_number(options, name, value)
         elif name == "overwrite_input":
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError(f"overwrite_input is {value!r}, neither True nor False")
             options.overwrite_input = bool(value)
         else:
             raise TypeError(f"there is no option {name!r}")

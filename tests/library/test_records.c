@@ -12,7 +12,12 @@
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
-enum { MOST_RANKS = 64, SECONDS = 3, FIELDS = HSORT_FIELDS_MAX };
+enum {
+    MOST_RANKS = 64,
+    SECONDS = 3,
+    FIELDS = HSORT_FIELDS_MAX,
+    LITTLE = 3 << 20 /* bytes of a GPU: that several ranks can make a context */
+};
 
 enum call { RECORDS, PAIRS, ARGSORT, COLUMNS, GATHER, SCATTER, SELECT, UNIQUE, CALLS };
 static const char *const call_names[CALLS] = {"records", "pairs",   "argsort", "columns",
@@ -32,7 +37,8 @@ struct trial {
 
 static int rank, size;
 static hsort_context *ctx;
-static bool has_room; /* the engine, for any array */
+static size_t engine_limit; /* in bytes; 0: none */
+static int done_by_host;    /* trials, of the cuda engine */
 static int trials[CALLS];
 
 /* ---- the oracle ----------------------------------------------------------------------------------------------------- */
@@ -340,8 +346,12 @@ static void run_trial(const struct trial *t)
     CHECK(status == HSORT_OK, "%s: %s", hsort_last_error(ctx), what);
     hsort_stats stats = {.struct_size = sizeof stats};
     CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK, "no statistics: %s", what);
-    CHECK(stats.engine == (has_room || t->total == 0 ? hsort_engine_in_use(ctx) : HSORT_ENGINE_HOST),
-          "done by engine %d: %s", (int)stats.engine, what);
+    const bool by_host = stats.engine == HSORT_ENGINE_HOST,
+               is_cuda = hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA;
+    CHECK(stats.engine == hsort_engine_in_use(ctx) || (by_host && engine_limit > 0), "done by engine %d: %s",
+          (int)stats.engine, what);
+    CHECK(by_host || engine_limit != 1 || t->total <= 1, "done without memory: %s", what);
+    done_by_host += by_host && is_cuda;
     trials[t->call]++;
     free(order);
     free(all);
@@ -509,7 +519,7 @@ static void run_overlaps(void)
         refused(hsort_sort_pairs(ctx, u64, up, k, v, 8, 4, NULL), "keys and values overlap");
     CHECK(memcmp(&a, &kept, sizeof a) == 0 && far[0] == 0 && far[7] == 0,
           "a refused call has changed an array");
-    if (!has_room)
+    if (engine_limit > 0 && engine_limit <= LITTLE)
         return;
     CHECK(hsort_sort_pairs_to(ctx, u64, up, k, k, 8, 4, far, far + 4, 4, NULL) == HSORT_OK, "%s",
           hsort_last_error(ctx));
@@ -534,8 +544,8 @@ static void run_context(hsort_engine engine, hsort_exchange exchange, size_t lim
 {
     if (!create(engine, exchange, limit))
         return;
-    has_room = limit != 1;
-    run_all(has_room ? RECORDS : GATHER, seed);
+    engine_limit = limit;
+    run_all(limit == 0 || limit > LITTLE ? RECORDS : GATHER, seed);
     run_refusals();
     run_overlaps();
     hsort_destroy(&ctx);
@@ -544,18 +554,22 @@ static void run_context(hsort_engine engine, hsort_exchange exchange, size_t lim
 /* An array in device memory is where the host's cores cannot work on it: a call that lacks memory is refused then, on all ranks. */
 static void refuse_device_memory(void)
 {
-    static const int64_t index[2] = {0, 1};
-    uint32_t out[2] = {7, 7};
+    enum { COUNT = 128, BYTES = 65536 };
+    static const int64_t index[COUNT];
     const enum buffer_kind kind = rank == size - 1 ? BUFFER_DEVICE : BUFFER_HOST;
-    uint32_t *in = device_buffer_alloc(kind, 2 * sizeof *in);
-    if (!create(HSORT_ENGINE_CUDA, HSORT_EXCHANGE_AUTO, 1))
+    unsigned char *in = device_buffer_alloc(kind, (size_t)COUNT * BYTES),
+                  *out = malloc((size_t)COUNT * BYTES);
+    memset(out, POISON, (size_t)COUNT * BYTES);
+    if (!create(HSORT_ENGINE_CUDA, HSORT_EXCHANGE_AUTO, LITTLE))
         return;
-    const hsort_status status = hsort_gather(ctx, in, 2, sizeof *in, index, out, 2, NULL);
+    const hsort_status status = hsort_gather(ctx, in, COUNT, BYTES, index, out, COUNT, NULL);
     CHECK(status == HSORT_DEVICE_MEMORY, "a gather from device memory without room: %d, %s", (int)status,
           hsort_last_error(ctx));
-    CHECK(out[0] == 7 && out[1] == 7, "rank %d: a refused gather has written", rank);
+    for (int i = 0; i < COUNT * BYTES; i++)
+        CHECK(out[i] == POISON, "rank %d: a refused gather has written byte %d", rank, i);
     hsort_destroy(&ctx);
     device_buffer_free(kind, in);
+    free(out);
 }
 
 int main(int argc, char **argv)
@@ -577,7 +591,8 @@ int main(int argc, char **argv)
     if (buffer_kinds > BUFFER_DEVICE)
         refuse_device_memory();
     buffer_kinds = cuda ? BUFFER_PINNED + 1 : 1;
-    run_context(engine, HSORT_EXCHANGE_AUTO, 1, seed + 3);
+    run_context(engine, HSORT_EXCHANGE_AUTO, cuda && size > 1 ? LITTLE : 1, seed + 3);
+    CHECK(!cuda || done_by_host > 0, "no trial was done by the host");
     if (rank == 0)
         for (int call = 0; call < CALLS; call++)
             printf("%d trials of %s\n", trials[call], call_names[call]);

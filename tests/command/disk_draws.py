@@ -90,7 +90,7 @@ def write_inputs(draw, case, launch):
         is_npy = what == "fields" or (TYPES.get(what) and case["form"] != "raw")
         name = f"in{number}.{'npy' if is_npy else 'bin'}"
         if what == "gensort":
-            subprocess.run([launch[-1], "gen", "-n", str(count), "--format", "gensort", "-o", name, "-s", str(draw.integers(1 << 31)),
+            subprocess.run([launch[-1], "gen", "-n", str(count), "--format", "gensort", "-o", name, "--first", str(draw.integers(1 << 31)),
                             *(["--skew"] if case["few"] else [])], check=True, capture_output=True)
             part = np.fromfile(name, "V100")
         else:

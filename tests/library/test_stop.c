@@ -58,6 +58,31 @@ static void draw_parts(struct part *parts)
         parts[endless].pieces = INT_MAX;
 }
 
+static volatile sig_atomic_t heard_before; /* signals that did what they did before stop_watch() */
+
+static void hear_before(int signal_number)
+{
+    (void)signal_number;
+    heard_before++;
+}
+
+static void let_signals_through(void)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &signals, NULL);
+}
+
+/* As if nobody had watched yet, and no signal had come. */
+static void forget_signals(void)
+{
+    stop_unwatch();
+    let_signals_through();
+    heard_before = 0;
+}
+
 /* Work off one rank's part. *done: pieces. */
 static hsort_status work(const struct part *part, struct stop_vote *vote, int *done)
 {
@@ -86,6 +111,7 @@ static void check_vote(int number)
     const struct part *part = &parts[comm.rank];
     snprintf(faults_case, sizeof faults_case, "vote %d", number);
     faults_watch(SECONDS_PER_CASE);
+    forget_signals();
     stop_watch();
     status_clear();
     stop_vote_begin(&vote, &comm);
@@ -113,7 +139,7 @@ static void check_vote(int number)
     faults_watch(0);
 }
 
-/* One rank alone is asked, while another that would never end works: it hears of it. */
+/* One rank alone is asked, while another that would never end works: it hears of it. Who looks no more lets the signal through. */
 static void check_hearing(int signal_number)
 {
     for (int teller = 0; teller < comm.size; teller++) {
@@ -123,6 +149,7 @@ static void check_hearing(int signal_number)
         const struct part busy = {INT_MAX, -1, -1}, told = {5, 3, -1};
         snprintf(faults_case, sizeof faults_case, "rank %d is told", teller);
         faults_watch(SECONDS_PER_CASE);
+        forget_signals();
         sigset_t signals;
         sigemptyset(&signals);
         sigaddset(&signals, signal_number);
@@ -139,6 +166,12 @@ static void check_hearing(int signal_number)
         raise(signal_number == SIGUSR1 ? SIGTERM
                                        : SIGUSR1); // a second one changes nothing where there was a first
         CHECK(comm.rank != teller || stop_signal() == signal_number, "the second signal counts");
+        CHECK(heard_before == 0, "a signal was not kept");
+        stop_watch(); // goes on
+        CHECK(stop_signal() != 0, "a signal that was kept is lost");
+        stop_unwatch();
+        let_signals_through();
+        CHECK(heard_before == 1 && stop_signal() == 0, "%d signals were let through", (int)heard_before);
         faults_watch(0);
     }
     CHECK(strcmp(stop_signal_name(SIGUSR1), "SIGUSR1") == 0 &&
@@ -378,6 +411,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     if (cuda && cuda_device_count(why, sizeof why) == 0)
         return ranks_skip(why);
+    signal(SIGUSR1, hear_before);
+    signal(SIGTERM, hear_before);
     shared = ranks_seed();
     if (comm_open(MPI_COMM_WORLD, &comm) != HSORT_OK || comm.size > MOST_RANKS)
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -75,8 +75,7 @@ struct ring {
     struct comm *comm;
     struct engine *engine;
     size_t chunk_bytes;
-    bool
-        through_host; /* staged. Else only chunks that may not be written yet wait in slots, of engine memory */
+    bool through_host; /* staged. Else slots are engine memory, for chunks that may not be written yet */
     struct shared_slots shared; /* when through_host */
     char *out_slots;            /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
     char *in_slots;             /* [SLOTS * chunk_bytes] */

@@ -48,7 +48,7 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
  * (mpi/exchange/pair_partition.h).
  *   pair_bytes   of a key and what is beside it while it is sorted
  *   moved_bytes  of a key and what goes to another rank with it
- *   packed_bytes the same where the path is slow
+ *   packed_bytes  the same where the path is slow
  *   records      that is not what is sorted. Taking it at last is not counted */
 struct hsort_plan_exchange cost_pairs(const struct cost_network *network, const struct hsort_rates *rates, int pair_bytes,
                                       int64_t total, double moved_bytes, double packed_bytes, bool records);

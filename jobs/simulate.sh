@@ -65,16 +65,19 @@ if [ $table = nodes ]; then
         for input in smooth squares; do
             simulate "$ranks" partition $large 1048576 $input | tee -a "$rows" | tail -1 >&2
         done
-        simulate "$ranks" direct $large | tee -a "$rows" | tail -1 >&2
+        simulate "$ranks" direct $large 262144 smooth | tee -a "$rows" | tail -1 >&2
     done
-    simulate 1024 direct $large | tee -a "$rows" | tail -1 >&2
+    simulate 1024 direct $large 65536 smooth | tee -a "$rows" | tail -1 >&2
 elif [ $# = 0 ]; then
     set -- 8 64 256 1000 1024
 fi
 for ranks in "$@"; do
     for exchange in bitonic direct; do
         for keys in $shard $small; do
-            simulate "$ranks" "$exchange" "$keys" | tee -a "$rows" | tail -1 >&2
+            settings=()
+            # Direct packs, so some keys must be real for each message.
+            [ "$exchange $keys" != "direct $shard" ] || settings=($((ranks > 256 ? 65536 : 262144)) smooth)
+            simulate "$ranks" "$exchange" "$keys" "${settings[@]}" | tee -a "$rows" | tail -1 >&2
         done
     done
 done

@@ -26,4 +26,9 @@ static inline size_t lesser_bytes(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static inline size_t greater_bytes(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 #endif

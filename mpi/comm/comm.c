@@ -39,6 +39,23 @@ static hsort_status open_duplicates(MPI_Comm user, struct comm *comm)
     return HSORT_OK;
 }
 
+/* Have all nodes as many ranks, and does each begin where the one before it ends? Collective. */
+static hsort_status find_even_nodes(struct comm *comm)
+{
+    enum { MOST, LEAST, UNEVEN, NUMBERS };
+    int first = 0, leader = 0, all[NUMBERS];
+    comm->even_node_ranks = 1;
+    if (comm_is_alone(comm))
+        return HSORT_OK;
+    TRY_MPI(MPI_Group_translate_ranks(comm->node_group, 1, &first, comm->world_group, &leader));
+    const bool even = leader % comm->node_size == 0 && comm->rank == leader + comm->node_rank;
+    const int own[NUMBERS] = {comm->node_size, -comm->node_size, !even};
+    TRY_MPI(MPI_Allreduce(own, all, NUMBERS, MPI_INT, MPI_MAX, comm->world));
+    if (all[MOST] == -all[LEAST] && !all[UNEVEN])
+        comm->even_node_ranks = comm->node_size;
+    return HSORT_OK;
+}
+
 hsort_status comm_open(MPI_Comm user, struct comm *comm)
 {
     memset(comm, 0, sizeof *comm);
@@ -47,6 +64,8 @@ hsort_status comm_open(MPI_Comm user, struct comm *comm)
     comm->node = MPI_COMM_NULL;
     comm->world_group = comm->node_group = MPI_GROUP_NULL;
     hsort_status status = open_duplicates(user, comm);
+    if (status == HSORT_OK)
+        status = find_even_nodes(comm);
     if (status != HSORT_OK) {
         comm_close(comm);
         return status;

@@ -20,6 +20,7 @@ struct comm {
     int rank, size;
     MPI_Comm node;               /* ranks that share memory with this one; owned */
     int node_rank, node_size;
+    int even_node_ranks; /* of every node, if all have as many, one node behind the other; else 1. The same on every rank */
     MPI_Group world_group, node_group; /* the same ranks; owned */
     char host[64];
     int threads;         /* that this rank has for loops of its own; 1 until somebody knows better */

@@ -23,8 +23,6 @@ struct batch_space {
     char *slot[BATCH_SLOTS];                  /* of batch b: slot[b % BATCH_SLOTS] */
     struct engine_event *sorted[BATCH_SLOTS]; /* recorded once batch b is sorted, so its slot is free again */
     int queued;                               /* batches for which that is done */
-    int64_t *node;                            /* [size] the lowest rank of each rank's node */
-    int node_ranks;                           /* of each node, if all have as many, one behind the other; else 1 */
     bool engine_is_wanted;                    /* somebody waits for its work: no more is queued for messages */
     bool failed;                              /* this rank has: nothing is sorted any more, and all slots are free */
     const void **shown;                       /* [size] a peer's part of its scratch buffer, mapped; NULL: it is not */
@@ -57,49 +55,5 @@ extern const struct batch_source_ops mapped_source, message_source;
  * engine's. */
 hsort_status message_source_open(int size, struct engine *engine, void **tables);
 void message_source_close(void *tables, struct engine *engine); /* NULL tables are fine */
-
-/* Are chunks packed on their way to any rank? Between nodes they are, and where they pass through host memory on both sides. */
-static inline bool batch_chunks_are_packed(const struct comm *comm, const struct engine *engine, const struct transport *transport)
-{
-    bool packs = comm->node_size < comm->size;
-    for (int peer = 0; peer < comm->size && !packs; peer++)
-        packs = peer != comm->rank && transport_path(transport, peer) == HSORT_TRANSPORT_STAGED;
-    return packs && engine->ops->packing;
-}
-
-/* To this one? The same on both ranks. */
-static inline bool batch_packs_to(const struct batch_space *space, int peer)
-{
-    return space->unpacked && (space->node[peer] != space->node[space->x->comm->rank] ||
-                               transport_path(space->x->transport, peer) == HSORT_TRANSPORT_STAGED);
-}
-
-/* The rank that is `nodes` nodes and `ranks` ranks of a node behind `rank`, of nodes of so many ranks each. */
-static inline int batch_rank_behind(const struct batch_space *space, int rank, int nodes, int ranks)
-{
-    const int each = space->node_ranks, all = space->plan->size / each;
-    return (rank / each + nodes + all) % all * each + (rank % each + ranks + each) % each;
-}
-
-/* In step s each rank takes the chunk of one peer, and gives one to another: of a batch it comes before those of later steps.
- * No two ranks have the same peer in a step, nor does one wait for its node while others wait for the network. Two nodes of two
- * ranks; step 0 is a rank's own chunk:
- *
- *     step               0      1      2      3
- *     rank 0 takes of    0      1      2      3
- *     rank 1             1      0      3      2       node and place in it go round by themselves
- *     rank 2             2      3      0      1 */
-static inline int batch_peer(const struct batch_space *space, int step)
-{
-    const int each = space->node_ranks;
-    return batch_rank_behind(space, space->x->comm->rank, step / each, step % each);
-}
-
-/* The rank that takes this one's chunk in a step. */
-static inline int batch_taker(const struct batch_space *space, int step)
-{
-    const int each = space->node_ranks;
-    return batch_rank_behind(space, space->x->comm->rank, -(step / each), -(step % each));
-}
 
 #endif

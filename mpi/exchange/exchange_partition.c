@@ -35,7 +35,9 @@
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "mpi/exchange/batch_source.h"
+#include "mpi/exchange/packed_paths.h"
 #include "mpi/exchange/region_map.h"
+#include "mpi/exchange/step_order.h"
 
 /* What ranks gather of each other: the keys of each region, and this. */
 enum { FOUND_DESCENDS = ENGINE_REGIONS, FOUND_FAILED, FOUND };
@@ -71,7 +73,6 @@ static void close_partition(void *tables, struct engine *engine)
     free(p->found);
     free(p->space.shown);
     free(p->space.chunk);
-    free(p->space.node);
     batch_plan_close(p->plan);
     message_source_close(p->source_tables[1], engine);
     free(p);
@@ -83,8 +84,7 @@ static hsort_status make_tables(struct partition_tables *p, int size, struct eng
     p->found = malloc(ranks * FOUND * sizeof *p->found);
     p->space.shown = calloc(ranks, sizeof *p->space.shown);
     p->space.chunk = calloc(ranks, sizeof *p->space.chunk);
-    p->space.node = calloc(ranks, sizeof *p->space.node);
-    if (!p->found || !p->space.shown || !p->space.chunk || !p->space.node)
+    if (!p->found || !p->space.shown || !p->space.chunk)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
     TRY(region_map_open(size, &p->map));
     TRY(batch_plan_open(size, &p->plan));
@@ -127,7 +127,7 @@ int64_t partition_memory_keys(int size, bool packs, int64_t capacity)
 static size_t partition_memory(const struct engine *engine, const struct comm *comm,
                                const struct transport *transport, int key_bytes, int64_t capacity)
 {
-    const bool packs = batch_chunks_are_packed(comm, engine, transport);
+    const bool packs = any_path_packs(comm, engine, transport);
     return work_bytes(engine, key_bytes) +
            (size_t)partition_memory_keys(comm->size, packs, capacity) * (size_t)key_bytes;
 }
@@ -222,7 +222,7 @@ static void place_chunks(struct exchange *x, const struct batch *batch, int numb
     const char *slot = p->space.slot[number % BATCH_SLOTS];
     for (int step = 0; step < x->comm->size; step++) {
         int64_t at;
-        const int64_t keys = batch_chunk(p->plan, batch, batch_peer(&p->space, step), &at);
+        const int64_t keys = batch_chunk(p->plan, batch, step_source(x->comm, step), &at);
         p->space.chunk[step] = step == 0 ? (const char *)x->scratch + at * x->key_bytes : slot;
         slot += step == 0 ? 0 : keys * x->key_bytes;
     }
@@ -241,7 +241,7 @@ static int list_pieces(struct exchange *x, const struct batch *batch)
             p->pieces[count++] = (struct engine_piece){
                 .count = lesser(end, batch->end) - greater(begin, batch->begin), .region = region};
         for (int step = 0; step < x->comm->size && !plan->is_one_value[region] && begin < end; step++) {
-            const int64_t *at = batch_pieces_of(plan, batch_peer(&p->space, step));
+            const int64_t *at = batch_pieces_of(plan, step_source(x->comm, step));
             p->pieces[count++] = (struct engine_piece){.keys = p->space.chunk[step] +
                                                                (at[region] - at[batch->first]) * x->key_bytes,
                                                        .count = at[region + 1] - at[region],
@@ -356,21 +356,6 @@ static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw,
 
 /* ---- the exchange -------------------------------------------------------------------------------------- */
 
-/* Find out which ranks are on which node, once. Collective. */
-static hsort_status find_nodes(struct batch_space *space)
-{
-    struct comm *comm = space->x->comm;
-    if (space->node_ranks > 0)
-        return HSORT_OK;
-    space->node_ranks = comm->node_size;
-    const hsort_status status = comm_leaders(comm, space->node);
-    for (int rank = 0; rank < comm->size; rank++)
-        if (comm->size % comm->node_size != 0 || space->node[rank] != rank - rank % comm->node_size)
-            space->node_ranks =
-                1; // the same on every rank: where one node is smaller, some rank is not where it would be
-    return status;
-}
-
 /* Let keys change ranks, and sort those that come. No rank has failed before. Collective. Errors: this rank's own. */
 static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *raw, const int64_t *wanted)
 {
@@ -379,12 +364,11 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     hsort_status status = HSORT_OK;
     bool too_much;
     space->x = x;
-    keep_first_error(&status, find_nodes(space));
     space->queued = 0;
     p->others_left = false;
     space->scratch = scratch_of(x);
     space->map = &p->map->agreed.map;
-    space->unpacked = batch_chunks_are_packed(x->comm, x->engine, x->transport) ? unpacked_of(x) : NULL;
+    space->unpacked = any_path_packs(x->comm, x->engine, x->transport) ? unpacked_of(x) : NULL;
     for (int slot = 0; slot < BATCH_SLOTS; slot++)
         space->slot[slot] = batch_slot(x, slot);
     for (int i = 0; i < SOURCES; i++)

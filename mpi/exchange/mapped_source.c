@@ -6,6 +6,7 @@
  *     end     conceal                             one short message each way */
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/batch_source.h"
+#include "mpi/exchange/step_order.h"
 
 /* Where the regions of rank `reader` begin in rank `owner`'s scratch buffer, and their bytes. */
 static size_t shown_bytes(const struct batch_space *space, int owner, int reader, int64_t *at)
@@ -51,7 +52,7 @@ static hsort_status fetch_mapped(struct batch_space *space, void *tables, int nu
     if (number >= BATCH_SLOTS)
         status = ops->stream_wait_event(x->engine, STREAM_IN, space->sorted[number % BATCH_SLOTS]);
     for (int step = 1; step < x->comm->size; step++) {
-        const int peer = batch_peer(space, step);
+        const int peer = step_source(x->comm, step);
         const size_t bytes = (size_t)(batch_chunk(space->plan, batch, peer, &at) * x->key_bytes);
         if (space->shown[peer] && bytes > 0) {
             shown_bytes(space, peer, x->comm->rank, &shown_at);

@@ -2,8 +2,8 @@
  * of messages for each pair and direction, without a word about it. A chunk is cut into messages of the transport's size.
  *
  *     order, of all messages of all ranks    (batch number, step, message of the chunk)
- *     receives    batch b of this rank, from batch_peer() of the step                    once the slot is free
- *     sends       batch b of batch_taker(), out of the scratch buffer                    at once
+ *     receives    batch b of this rank, from step_source() of the step                   once the slot is free
+ *     sends       batch b of step_target(), out of the scratch buffer                    at once
  *
  * Both are the same order, so the stream ends (transport.h): the message that is least among those not done has nothing
  * before it on either side, and its slot is free once batches have been sorted that were fetched whole before. Three ranks,
@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/packed_chunks.h"
+#include "mpi/exchange/step_order.h"
 
 struct message_tables {
     struct batch_space *space;
@@ -99,7 +100,7 @@ static bool is_at_chunk(const struct message_tables *m, const struct message_cur
 {
     const struct batch_plan *plan = m->space->plan;
     const struct exchange *x = m->space->x;
-    chunk->peer = batch_taker(m->space, c->step);
+    chunk->peer = step_target(x->comm, c->step);
     if (m->space->shown[chunk->peer] || c->batch >= batch_count(plan, chunk->peer))
         return false;
     chunk->batch = batch_of(plan, chunk->peer, c->batch);
@@ -160,7 +161,7 @@ static bool find_incoming(const struct message_tables *m, struct message_cursor 
     const struct exchange *x = m->space->x;
     int64_t at;
     while (c->batch < batch_count(m->space->plan, x->comm->rank)) {
-        *peer = batch_peer(m->space, c->step);
+        *peer = step_source(x->comm, c->step);
         *bytes = chunk_bytes(m, x->comm->rank, c->batch, *peer, &at);
         if (!m->space->shown[*peer] && c->done < *bytes)
             return true;
@@ -243,7 +244,7 @@ static hsort_status unpack_chunks(struct batch_space *space, const struct messag
     int found = 0;
     int64_t at;
     for (int step = 1; step < x->comm->size && space->unpacked; step++) {
-        const int peer = batch_peer(space, step);
+        const int peer = step_source(x->comm, step);
         const size_t bytes = chunk_bytes(m, x->comm->rank, number, peer, &at);
         int64_t *came = came_of(m, number, step);
         if (!space->shown[peer] && bytes > 0 && *came < (int64_t)bytes) {

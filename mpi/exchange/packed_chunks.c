@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "mpi/exchange/packed_paths.h"
 
 /* At most two groups are queued or on their way: one is sent while the other is packed. With more the batch would wait for them. */
 enum { GROUPS = 2, GROUP_CHUNKS = ENGINE_PIECES_MAX, CHUNKS = GROUPS * GROUP_CHUNKS };
@@ -71,6 +72,11 @@ void packed_chunks_begin(struct packed_chunks *p, struct batch_space *space, pac
     memset(p->packed, 0, sizeof p->packed);
 }
 
+static bool packs_to(const struct batch_space *space, int peer)
+{
+    return space->unpacked && path_packs(space->x->comm, space->x->engine, space->x->transport, peer);
+}
+
 /* Does a rank want the chunk's keys as they are, too: this one, or one that reads them here, or gets them plain? */
 static bool is_wanted_plain(const struct packed_chunks *p, const struct batch *batch)
 {
@@ -78,7 +84,7 @@ static bool is_wanted_plain(const struct packed_chunks *p, const struct batch *b
     const int rank = p->space->x->comm->rank;
     for (int reader = 0; reader < plan->size && !batch->whole; reader++)
         if (plan->first[reader] <= batch->last && batch->first < plan->end[reader] &&
-            (reader == rank || !batch_packs_to(p->space, reader)))
+            (reader == rank || !packs_to(p->space, reader)))
             return true;
     return false;
 }
@@ -86,8 +92,9 @@ static bool is_wanted_plain(const struct packed_chunks *p, const struct batch *b
 static bool is_sent_plain(const struct packed_chunks *p, const struct outgoing_chunk *chunk)
 {
     const struct batch_space *space = p->space;
-    return !batch_packs_to(space, chunk->peer) || space->failed || p->status != HSORT_OK ||
-           chunk->bytes < (size_t)(ENGINE_PACK_KEYS * space->x->key_bytes) || is_wanted_plain(p, chunk->batch);
+    return !packs_to(space, chunk->peer) || space->failed || p->status != HSORT_OK ||
+           chunk->bytes < (size_t)(ENGINE_PACK_KEYS * space->x->key_bytes) ||
+           is_wanted_plain(p, chunk->batch);
 }
 
 /* ---- a group ----------------------------------------------------------------------------------------------- */

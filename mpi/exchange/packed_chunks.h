@@ -1,4 +1,4 @@
-/* Chunks in fewer bytes where their path is slow (batch_packs_to()): in order, and packed as differences (engine.h), where they lie
+/* Chunks in fewer bytes where their path is slow (packed_paths.h): in order, and packed as differences (engine.h), where they lie
  * in the scratch buffer, a group of chunks ahead of the messages that carry them. The engine has time for it while messages are
  * under way. A group are the chunks of one number of batch, for all peers; the engine orders all of them in one call, and packs them
  * in another:

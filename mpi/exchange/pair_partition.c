@@ -1,7 +1,7 @@
 #include "mpi/exchange/pair_partition.h"
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
-#include "mpi/exchange/pair_messages.h"
+#include "mpi/exchange/column_messages.h"
 #include "mpi/exchange/pair_plan.h"
 #include "mpi/exchange/region_map.h"
 
@@ -13,6 +13,9 @@ enum {
     PARTS = 12   /* that elements come in */
 };
 
+/* What goes from rank to rank: the keys, and what belongs to them. */
+enum { KEYS, BESIDE, COLUMNS };
+
 /* What ranks gather of each other: the pairs of each region, and this. */
 enum { FOUND_FAILED = ENGINE_REGIONS, FOUND };
 
@@ -21,18 +24,18 @@ struct pair_sorter {
     const struct pair_partition *x;
     int rank, size;
     int64_t count, out_count;
-    struct pair_column columns[COLUMNS];
+    struct message_column columns[COLUMNS];
     struct engine_pair_regions main, edges; /* they share the first half */
     int64_t *index;                         /* [out_count] where the elements are, if there are such */
     struct region_map *map;
     struct pair_plan *plan;
     int64_t *found; /* [size * FOUND] */
     /* [size] what goes to, and comes from each peer: places in what its owner has split. */
-    struct pair_span *gives, *takes;
-    struct pair_span *sends, *receives; /* [size] the same of those peers with which it goes by message */
+    struct place_span *gives, *takes;
+    struct place_span *sends, *receives; /* [size] the same of those peers with which it goes by message */
     size_t slot_bytes;                  /* for that; 0: nothing is packed */
     void *slot_memory;
-    struct pair_slots *slots;
+    struct column_slots *slots;
     int64_t *comes_to;  /* [size] where in the first half what a peer gives begins */
     const void **shown; /* [size * COLUMNS] memory of peers; NULL: they send messages */
     struct engine_event *fetched, *parts[PARTS];   /* keys have come; parts of the elements */
@@ -106,13 +109,13 @@ static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *ne
     // Elements still come while what is left is sorted, so peers are not asked yet whether they have read all keys.
     main->spare_keys = has_elements ? take_part(&own, s->out_count, (size_t)key_bytes) : main->keys;
     main->spare_values = main->values;
-    s->columns[KEYS] = (struct pair_column){main->keys, main->keys, (size_t)key_bytes, PACK_CLOSE};
-    s->columns[BESIDE] = (struct pair_column){main->values, main->values, value_bytes,
-                                              x->pairs.values ? PACK_CLOSE : PACK_RISING};
+    s->columns[KEYS] = (struct message_column){main->keys, main->keys, (size_t)key_bytes, PACK_CLOSE};
+    s->columns[BESIDE] = (struct message_column){main->values, main->values, value_bytes,
+                                                 x->pairs.values ? PACK_CLOSE : PACK_RISING};
     if (has_elements) {
         void *given = take_part(&shown, s->count, x->element_bytes);
-        s->columns[BESIDE] = (struct pair_column){given, take_part(&own, room, x->element_bytes),
-                                                  x->element_bytes, PACK_NOTHING};
+        s->columns[BESIDE] = (struct message_column){given, take_part(&own, room, x->element_bytes),
+                                                     x->element_bytes, PACK_NOTHING};
     }
     main->other_keys =
         main->pairs.keys_out ? main->pairs.keys_out : take_part(&own, s->out_count, (size_t)key_bytes);
@@ -120,7 +123,7 @@ static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *ne
                              ? take_part(&own, s->out_count, value_bytes)
                              : main->pairs.values_out;
     lay_out_edges(s, &own, edge);
-    s->slot_bytes = pair_messages_bytes(x->comm, engine, x->transport);
+    s->slot_bytes = column_messages_bytes(x->comm, engine, x->transport, SIZE_MAX);
     s->slot_memory = take_part(&own, (int64_t)s->slot_bytes, 1);
     const size_t split = engine->ops->pairs->region_workspace(engine, main),
                  map = map_bytes(engine, key_bytes) +
@@ -163,7 +166,7 @@ static void close_sorter(struct pair_sorter *s)
     s->x->engine->ops->event_destroy(s->x->engine, s->fetched);
     for (int part = 0; part < PARTS; part++)
         s->x->engine->ops->event_destroy(s->x->engine, s->parts[part]);
-    pair_slots_close(s->x->engine, s->slots);
+    column_slots_close(s->x->engine, s->slots);
     region_map_close(s->map);
     pair_plan_close(s->plan);
     free(s->found);
@@ -188,7 +191,7 @@ static hsort_status make_pair_tables(struct pair_sorter *s)
     if (!s->found || !s->gives || !s->takes || !s->sends || !s->receives || !s->comes_to || !s->shown ||
         fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory for the pairs of %d ranks", s->size);
-    TRY(pair_slots_open(s->x->engine, s->slot_bytes, &s->slots));
+    TRY(column_slots_open(s->x->engine, s->slot_bytes, &s->slots));
     TRY(region_map_open(s->size, &s->map));
     TRY(pair_plan_open(s->size, &s->plan));
     for (int part = 0; s->x->element_bytes > 0 && part < PARTS; part++)
@@ -292,7 +295,7 @@ static void show_memory(struct pair_sorter *s)
         if (peer == s->rank || transport_path(x->transport, peer) != HSORT_TRANSPORT_IPC)
             continue;
         for (int i = 0; i < COLUMNS; i++) {
-            const struct pair_column *column = &s->columns[i];
+            const struct message_column *column = &s->columns[i];
             keep_first_error(&s->status,
                              x->transport->ops->expose(
                                  x->transport, peer,
@@ -322,30 +325,33 @@ static void conceal_memory(struct pair_sorter *s)
 static void exchange_messages(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
-    const struct pair_messages messages = {.comm = x->comm,
-                                           .engine = x->engine,
-                                           .transport = x->transport,
-                                           .columns = s->columns,
-                                           .gives = s->sends,
-                                           .takes = s->receives,
-                                           .comes_to = s->comes_to,
-                                           .memory = s->slot_memory,
-                                           .slots = s->slots};
+    const struct column_messages messages = {.comm = x->comm,
+                                             .engine = x->engine,
+                                             .transport = x->transport,
+                                             .columns = s->columns,
+                                             .column_count = COLUMNS,
+                                             .gives = s->sends,
+                                             .takes = s->receives,
+                                             .comes_to = s->comes_to,
+                                             .slots = s->slots,
+                                             .memory = s->slot_memory,
+                                             .memory_bytes = s->slot_bytes};
+    int64_t moved_bytes = 0; // the transports count them, too
     for (int peer = 0; peer < s->size; peer++)
         if (!is_shown(s, peer)) {
             s->sends[peer] = s->gives[peer];
             s->receives[peer] = s->takes[peer];
         }
-    s->status = pair_messages_run(&messages, s->status);
+    s->status = column_messages_run(&messages, s->status, &moved_bytes);
 }
 
 /* Queue copies of a column of what peers show of regions first .. end - 1. */
 static void fetch_column(struct pair_sorter *s, int number, int first, int end)
 {
-    const struct pair_column *column = &s->columns[number];
+    const struct message_column *column = &s->columns[number];
     for (int step = 1; step < s->size && s->status == HSORT_OK; step++) {
         const int peer = (s->rank + step) % s->size;
-        const struct pair_span own = pair_plan_pieces(s->plan, peer, s->rank, first, end);
+        const struct place_span own = pair_plan_pieces(s->plan, peer, s->rank, first, end);
         const int64_t skip = own.first - s->takes[peer].first;
         const size_t bytes = (size_t)(own.end - own.first) * column->bytes;
         if (!is_shown(s, peer) || bytes == 0)
@@ -395,9 +401,9 @@ static int64_t list_local_pieces(const struct pair_sorter *s, int region, struct
 {
     int64_t pairs = 0;
     for (int owner = 0; owner < s->size; owner++) {
-        const struct pair_span piece = pair_plan_piece(s->plan, owner, s->rank, region);
+        const struct place_span piece = pair_plan_piece(s->plan, owner, s->rank, region);
         const int64_t moved = owner == s->rank ? 0 : s->comes_to[owner] - s->takes[owner].first;
-        if (pair_span_is_empty(piece))
+        if (place_span_is_empty(piece))
             continue;
         pieces[(*count)++] = (struct engine_pair_piece){piece.first + moved, piece.end - piece.first, region};
         pairs += piece.end - piece.first;
@@ -471,7 +477,7 @@ static hsort_status take_edges(const struct pair_sorter *s, const struct engine_
     const struct engine_pairs *from = &s->edges.pairs, *to = &s->main.pairs;
     const size_t key_bytes = s->columns[KEYS].bytes, value_bytes = (size_t)to->value_bytes;
     for (int i = 0; i < count; i++) {
-        const struct pair_span wanted = pair_plan_wanted(s->plan, s->rank, regions[i].region);
+        const struct place_span wanted = pair_plan_wanted(s->plan, s->rank, regions[i].region);
         const int64_t at = regions[i].first + wanted.first - s->plan->region_at[regions[i].region],
                       out = wanted.first - s->x->out_offset[s->rank];
         const size_t pairs = (size_t)(wanted.end - wanted.first);

@@ -9,7 +9,7 @@
  *
  * Every rank holds at first what it has split, then what comes, peer by peer. Of a peer that shows its memory a few regions at a
  * time are copied while those before are sorted; from the others all come before that, by messages
- * (pair_messages.h):
+ * (column_messages.h):
  *
  *     first half    own regions | of rank 1: its pairs of regions 0, 1, 2 .. | of rank 2: ..
  *     STREAM_IN     regions 0, 1 of rank 1, 2    regions 2, 3 ..

@@ -58,16 +58,16 @@ void pair_plan_make(struct pair_plan *plan, const int64_t *counts, int stride, c
                         &plan->end[rank]);
 }
 
-struct pair_span pair_plan_wanted(const struct pair_plan *plan, int rank, int region)
+struct place_span pair_plan_wanted(const struct pair_plan *plan, int rank, int region)
 {
-    return (struct pair_span){.first = greater(plan->region_at[region], plan->out_offset[rank]),
-                              .end = lesser(plan->region_at[region + 1], plan->out_offset[rank + 1])};
+    return (struct place_span){.first = greater(plan->region_at[region], plan->out_offset[rank]),
+                               .end = lesser(plan->region_at[region + 1], plan->out_offset[rank + 1])};
 }
 
 bool pair_plan_is_edge(const struct pair_plan *plan, int rank, int region)
 {
-    const struct pair_span wanted = pair_plan_wanted(plan, rank, region);
-    return !pair_span_is_empty(wanted) && !plan->is_one_value[region] &&
+    const struct place_span wanted = pair_plan_wanted(plan, rank, region);
+    return !place_span_is_empty(wanted) && !plan->is_one_value[region] &&
            (wanted.first > plan->region_at[region] || wanted.end < plan->region_at[region + 1]);
 }
 
@@ -84,28 +84,28 @@ int64_t pair_plan_most_of_edges(const struct pair_plan *plan)
     return most;
 }
 
-struct pair_span pair_plan_piece(const struct pair_plan *plan, int owner, int reader, int region)
+struct place_span pair_plan_piece(const struct pair_plan *plan, int owner, int reader, int region)
 {
     const int64_t *piece = pieces_of_rank(plan, owner) + region;
     const int64_t begin = plan->begin[(size_t)owner * ENGINE_REGIONS + (size_t)region];
-    struct pair_span fetched = pair_plan_wanted(plan, reader, region);
+    struct place_span fetched = pair_plan_wanted(plan, reader, region);
     if (pair_plan_is_edge(plan, reader, region))
-        return (struct pair_span){piece[0], piece[1]};
+        return (struct place_span){piece[0], piece[1]};
     fetched.first = greater(fetched.first, begin);
     fetched.end = lesser(fetched.end, begin + piece[1] - piece[0]);
-    return pair_span_is_empty(fetched)
-               ? (struct pair_span){piece[0], piece[0]}
-               : (struct pair_span){piece[0] + fetched.first - begin, piece[0] + fetched.end - begin};
+    return place_span_is_empty(fetched)
+               ? (struct place_span){piece[0], piece[0]}
+               : (struct place_span){piece[0] + fetched.first - begin, piece[0] + fetched.end - begin};
 }
 
-struct pair_span pair_plan_pieces(const struct pair_plan *plan, int owner, int reader, int first, int end)
+struct place_span pair_plan_pieces(const struct pair_plan *plan, int owner, int reader, int first, int end)
 {
-    struct pair_span all = {0, 0};
+    struct place_span all = {0, 0};
     for (int region = first; region < end; region++) {
-        const struct pair_span piece = pair_plan_piece(plan, owner, reader, region);
-        if (pair_span_is_empty(piece))
+        const struct place_span piece = pair_plan_piece(plan, owner, reader, region);
+        if (place_span_is_empty(piece))
             continue;
-        if (pair_span_is_empty(all))
+        if (place_span_is_empty(all))
             all.first = piece.first;
         all.end = piece.end;
     }

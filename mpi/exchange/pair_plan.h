@@ -16,16 +16,7 @@
 #include <stdint.h>
 #include "kernels/base/lesser.h"
 #include "kernels/engine.h"
-
-/* Pairs of one rank's that lie together; or global positions. */
-struct pair_span {
-    int64_t first, end;
-};
-
-static inline bool pair_span_is_empty(struct pair_span range)
-{
-    return range.first >= range.end;
-}
+#include "mpi/exchange/place_span.h"
 
 struct pair_plan {
     int size;
@@ -45,7 +36,7 @@ void pair_plan_close(struct pair_plan *plan); /* NULL is fine */
 void pair_plan_make(struct pair_plan *plan, const int64_t *counts, int stride, const int64_t *out_offset);
 
 /* The part of a region that a rank wants: global positions. Pure, as all that follows. */
-struct pair_span pair_plan_wanted(const struct pair_plan *plan, int rank, int region);
+struct place_span pair_plan_wanted(const struct pair_plan *plan, int rank, int region);
 
 /* Does a rank want a part of a region that is in no order yet? A rank has two such regions at most. */
 bool pair_plan_is_edge(const struct pair_plan *plan, int rank, int region);
@@ -54,10 +45,10 @@ bool pair_plan_is_edge(const struct pair_plan *plan, int rank, int region);
 int64_t pair_plan_most_of_edges(const struct pair_plan *plan);
 
 /* The pairs of `owner` among those that `reader` fetches of a region: places in what the owner has split. */
-struct pair_span pair_plan_piece(const struct pair_plan *plan, int owner, int reader, int region);
+struct place_span pair_plan_piece(const struct pair_plan *plan, int owner, int reader, int region);
 
 /* All of them, of the regions first .. end - 1, which the reader wants: they lie together, as only the outermost regions are wanted in
  * part. */
-struct pair_span pair_plan_pieces(const struct pair_plan *plan, int owner, int reader, int first, int end);
+struct place_span pair_plan_pieces(const struct pair_plan *plan, int owner, int reader, int first, int end);
 
 #endif

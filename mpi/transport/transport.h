@@ -130,7 +130,7 @@ static inline void traffic_add(struct traffic *traffic, const struct comm *comm,
 struct transport {
     const struct transport_ops *ops;
     struct transport *other; /* owned; serves what this one does not. NULL: it serves all */
-    size_t message_bytes;    /* of a stream's message at most, the same on all ranks; of one that has streams */
+    size_t message_bytes;    /* of one that has streams: transport_message_bytes() */
     struct traffic traffic;  /* by this one alone, since transport_clear() */
 };
 
@@ -161,6 +161,9 @@ hsort_status transport_unmap(struct transport *transport, struct comm *comm, boo
 
 /* The transport that has streams: this one, or the one underneath. Not collective. */
 struct transport *transport_messenger(struct transport *transport);
+
+/* Bytes of one of its streams' messages at most, the same on all ranks. Not collective. */
+size_t transport_message_bytes(const struct transport *transport);
 
 /* Reset the traffic of this transport and of those underneath to 0. Not collective. */
 void transport_clear(struct transport *transport);

@@ -137,6 +137,13 @@ struct transport *transport_messenger(struct transport *transport)
     return transport;
 }
 
+size_t transport_message_bytes(const struct transport *transport)
+{
+    while (!transport->ops->stream_begin)
+        transport = transport->other;
+    return transport->message_bytes;
+}
+
 void transport_clear(struct transport *transport)
 {
     for (; transport; transport = transport->other)

@@ -3,7 +3,7 @@
  *     bitonic   each round waits for its slowest pair: a handshake, probes where the runs overlap, the keys that change
  *               sides, a merge of two runs. Over ipc the merge reads the link: the slower of the two counts, once
  *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, P - 1 transfers of 1 / P of a shard each,
- *               a merge of P runs
+ *               packed where paths are slow and they are long enough, a merge of P runs
  *     partition cost_partition.c
  *
  * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts:
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/engine.h"
+#include "mpi/exchange/column_messages.h"
 #include "mpi/exchange/hypercube.h"
 #include "mpi/exchange/split.h"
 #include "mpi/exchange/splitters.h"
@@ -227,17 +228,17 @@ static void add_splitters(const struct cost_network *n, const hsort_rates *rates
     cost->messages += (double)collectives * depth_of(n->size);
 }
 
-/* A shard goes to all ranks in equal parts, of which one stays. */
-static void add_transfers(const hsort_rates *rates, const struct shard_size *s, enum cost_place place,
+/* So many ranks get equal parts of a shard, in steps. */
+static void add_transfers(const hsort_rates *rates, const struct shard_size *s, enum cost_place place, int to,
                           int ranks, struct hsort_plan_exchange *cost)
 {
     // Of few keys some ranks have none for some others.
-    const double keys = (double)s->capacity / ranks, sent = keys < 1 ? (ranks - 1) * keys : ranks - 1;
-    const double bytes = (ranks - 1) * s->shard_bytes / ranks;
+    const double keys = (double)s->capacity / ranks, sent = keys < 1 ? to * keys : to;
+    const double bytes = to * s->shard_bytes / ranks;
     if (sent > 0)
         cost->seconds[HSORT_PHASE_EXCHANGE] += sent * transfer_seconds(rates, place, bytes / sent);
     cost->messages += sent;
-    cost->moved_bytes_largest = bytes;
+    cost->moved_bytes_largest += bytes;
 }
 
 /* What stays is copied, and what has come is merged. */
@@ -248,15 +249,62 @@ static void add_merge(const hsort_rates *rates, const struct shard_size *s, int 
     cost->seconds[HSORT_PHASE_MERGE] += passes_of(ranks) * merge_seconds(rates, s->shard_bytes);
 }
 
-/* In every step some ranks have a partner on another node, if there is one, and hold up the others. */
+bool cost_direct_packs(const struct cost_network *n, const struct shard_size *s)
+{
+    return part_is_worth_packing((size_t)fmin(s->shard_bytes / n->size, TRANSPORT_CHUNK_DEFAULT),
+                                 TRANSPORT_CHUNK_DEFAULT);
+}
+
+static int near_ranks(const struct cost_network *n)
+{
+    return n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
+}
+
+/* A shard goes to all ranks, of which one is this. On even nodes all of a node have partners on it, or all on other nodes
+ * (mpi/exchange/step_order.h); on uneven ones some have one on another node in each step, and hold up the others. */
+static void add_plain_steps(const struct cost_network *n, const hsort_rates *rates,
+                            const struct shard_size *s, struct hsort_plan_exchange *cost)
+{
+    const int near = n->size % near_ranks(n) == 0 ? near_ranks(n) : 1;
+    add_transfers(rates, s, COST_NEAR, near - 1, n->size, cost);
+    add_transfers(rates, s, COST_FAR, n->size - near, n->size, cost);
+    cost->moved_bytes = cost->moved_bytes_largest * n->size;
+}
+
+/* The same, packed where paths are slow: what goes there goes first, in a stream that is packed and unpacked meanwhile. */
+static void add_packed_steps(const struct cost_network *n, const hsort_rates *rates,
+                             const struct shard_size *s, struct hsort_plan_exchange *cost)
+{
+    const bool staged = rates->link == HSORT_TRANSPORT_STAGED;
+    const int others = n->size - 1;
+    const struct moved_shard moved = cost_moved_packed(n, rates, s);
+    const struct hsort_plan_crossing crossing =
+        cost_crossing(n, s->key_bytes, s->total, HSORT_EXCHANGE_DIRECT);
+    const double near = moved.near / rate(rates, HSORT_RATE_LINK),
+                 far = moved.far / rate(rates, HSORT_RATE_NETWORK);
+    // Two ranks of a node send to each other in one step, or on uneven nodes in two.
+    const int ways = n->size % near_ranks(n) == 0 ? 1 : 2;
+    const double stream = far + (staged ? near : 0),
+                 packing = 4 * moved.packed / rate(rates, HSORT_RATE_MERGE);
+    cost->seconds[HSORT_PHASE_EXCHANGE] +=
+        larger(stream, packing) + rate(rates, HSORT_RATE_NETWORK_LATENCY) +
+        (staged ? 0 : ways * (near + (near_ranks(n) - 1) * rate(rates, HSORT_RATE_LINK_LATENCY)));
+    cost->messages += others;
+    cost->moved_bytes_largest = cost_most_sent_packed(n, rates, s);
+    cost->moved_bytes = cost_sent_packed(rates, s, others * s->shard_bytes, &crossing);
+}
+
 static void add_direct(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                        struct hsort_plan_exchange *cost)
 {
+    const bool slow = n->size > n->ranks_per_node || rates->link == HSORT_TRANSPORT_STAGED;
     add_splitters(n, rates, s, cost);
-    add_transfers(rates, s, n->size > n->ranks_per_node ? COST_FAR : COST_NEAR, n->size, cost);
+    if (slow && cost_direct_packs(n, s))
+        add_packed_steps(n, rates, s, cost);
+    else
+        add_plain_steps(n, rates, s, cost);
     add_merge(rates, s, n->size, cost);
     cost->messages_all = cost->messages * n->size;
-    cost->moved_bytes = cost->moved_bytes_largest * n->size;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */

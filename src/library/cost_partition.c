@@ -63,13 +63,8 @@ static double near_share(const hsort_rates *rates, const struct shard_size *s)
     return rates->link == HSORT_TRANSPORT_STAGED ? packed_share(s) : 1;
 }
 
-/* What a rank sends while regions are sorted: to the link that of a whole node, to the network that of the smallest. */
-struct moved_shard {
-    double near, far; /* bytes, as they are sent */
-    double packed;    /* of keys that are packed, before that */
-};
-
-static struct moved_shard moved_by_partition(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s)
+struct moved_shard cost_moved_packed(const struct cost_network *n, const hsort_rates *rates,
+                                     const struct shard_size *s)
 {
     const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, far_ranks = n->size - fewest_of_node(n);
     const double each = s->shard_bytes / n->size, near = (near_ranks - 1) * each, far = far_ranks * each;
@@ -78,11 +73,17 @@ static struct moved_shard moved_by_partition(const struct cost_network *n, const
                                 .packed = far + (rates->link == HSORT_TRANSPORT_STAGED ? near : 0)};
 }
 
-/* Bytes that the busiest rank sends: one of a whole node, most of whose peers get the most bytes. */
-static double most_sent(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s)
+double cost_most_sent_packed(const struct cost_network *n, const hsort_rates *rates,
+                             const struct shard_size *s)
 {
     const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
     return ((near_ranks - 1) * near_share(rates, s) + (n->size - near_ranks) * packed_share(s)) * s->shard_bytes / n->size;
+}
+
+double cost_sent_packed(const hsort_rates *rates, const struct shard_size *s, double bytes,
+                        const struct hsort_plan_crossing *crossing)
+{
+    return (bytes - crossing->plain_bytes) * near_share(rates, s) + crossing->bytes;
 }
 
 /* The link and the network: side by side if ranks of a node read each other's memory, else one message after the other. */
@@ -131,7 +132,7 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
 {
     const int others = n->size - 1;
     const double sort = cost->seconds[HSORT_PHASE_LOCAL_SORT], left = sort * (1 - BEFORE_KEYS_MOVE);
-    const struct moved_shard moved = moved_by_partition(n, rates, s);
+    const struct moved_shard moved = cost_moved_packed(n, rates, s);
     const bool far = n->size > n->ranks_per_node;
     const double short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
     const struct hsort_plan_crossing crossing = cost_crossing(n, s->key_bytes, s->total, HSORT_EXCHANGE_PARTITION);
@@ -142,9 +143,8 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
         short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) + STEPS * rate(rates, HSORT_RATE_STEP);
     cost->messages = short_ones + others;
     cost->messages_all = cost->messages * n->size;
-    cost->moved_bytes_largest = most_sent(n, rates, s) * fetched_share(n);
-    cost->moved_bytes =
-        (others * s->shard_bytes * fetched_share(n) - crossing.plain_bytes) * near_share(rates, s) + crossing.bytes;
+    cost->moved_bytes_largest = cost_most_sent_packed(n, rates, s) * fetched_share(n);
+    cost->moved_bytes = cost_sent_packed(rates, s, others * s->shard_bytes * fetched_share(n), &crossing);
 }
 
 /* ---- keys that take something along --------------------------------------------------------------------- */
@@ -197,7 +197,8 @@ struct hsort_plan_crossing cost_crossing(const struct cost_network *network, int
     if (exchange != HSORT_EXCHANGE_BITONIC)
         shards = spread_crossing(network) * (exchange == HSORT_EXCHANGE_PARTITION ? fetched_share(network) : 1);
     struct hsort_plan_crossing crossing = {.bytes = shards * s.shard_bytes, .plain_bytes = shards * s.shard_bytes};
-    if (exchange == HSORT_EXCHANGE_PARTITION && total > 0)
+    if (total > 0 && (exchange == HSORT_EXCHANGE_PARTITION ||
+                      (exchange == HSORT_EXCHANGE_DIRECT && cost_direct_packs(network, &s))))
         crossing.bytes *= packed_share(&s);
     return crossing;
 }

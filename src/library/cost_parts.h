@@ -2,6 +2,7 @@
 #ifndef COST_PARTS_H
 #define COST_PARTS_H
 
+#include <stdbool.h>
 #include "src/library/cost.h"
 
 struct shard_size {
@@ -55,6 +56,27 @@ static inline double message_seconds(const hsort_rates *rates, enum cost_place p
 {
     return rate(rates, place == COST_NEAR ? HSORT_RATE_MESSAGE : HSORT_RATE_NETWORK_LATENCY);
 }
+
+/* What a rank sends of a shard that goes to all ranks in equal parts, packed where paths are: to the link that of a whole node, to
+ * the network that of the smallest. */
+struct moved_shard {
+    double near, far; /* bytes, as they are sent */
+    double packed;    /* of keys that are packed, before that */
+};
+
+struct moved_shard cost_moved_packed(const struct cost_network *network, const struct hsort_rates *rates,
+                                     const struct shard_size *shard);
+
+/* Bytes that the busiest rank sends then: one of a whole node, most of whose peers get the most bytes. */
+double cost_most_sent_packed(const struct cost_network *network, const struct hsort_rates *rates,
+                             const struct shard_size *shard);
+
+/* Bytes that all ranks send, of which `crossing` are for other nodes. */
+double cost_sent_packed(const struct hsort_rates *rates, const struct shard_size *shard, double bytes,
+                        const struct hsort_plan_crossing *crossing);
+
+/* Is what direct sends from rank to rank long enough to be packed? */
+bool cost_direct_packs(const struct cost_network *network, const struct shard_size *shard);
 
 /* Add what partition takes to a cost that has the local sort. */
 void cost_add_partition(const struct cost_network *network, const struct hsort_rates *rates, const struct shard_size *shard,

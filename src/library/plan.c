@@ -3,6 +3,7 @@
 #include <string.h>
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/batch_plan.h"
+#include "mpi/exchange/column_messages.h"
 #include "mpi/exchange/piece_messages.h"
 #include "src/library/cost.h"
 #include "src/library/narrow_counts.h"
@@ -115,20 +116,29 @@ static void plan_counted(const hsort_rates *rates, const struct cost_network *ne
     plan->counted = cost_counted(network, rates, key_bytes, count);
 }
 
-/* Which exchange, and what it takes of the engine. Where the others have room, and partition has not, one of them runs. */
+/* Bytes that the planned exchange takes beside keys, scratch and workspace. */
+static double exchange_memory(const hsort_plan_result *plan, int ranks, bool packs, int key_bytes)
+{
+    if (plan->exchange == HSORT_EXCHANGE_PARTITION)
+        return (double)partition_memory_keys(ranks, packs, plan->shard_capacity) * key_bytes;
+    return plan->exchange == HSORT_EXCHANGE_DIRECT && packs
+               ? (double)column_slots_bytes((size_t)fmin(plan->shard_bytes / ranks, TRANSPORT_CHUNK_DEFAULT),
+                                            TRANSPORT_CHUNK_DEFAULT)
+               : 0;
+}
+
+/* Which exchange, and what it takes of the engine. Where the others have room, and partition has not, one of them runs; direct does
+ * without what it packs in. */
 static void plan_exchange(const hsort_rates *rates, int ranks, bool packs, int key_bytes, double fraction,
                           hsort_plan_result *plan)
 {
     const double limit = rates->engine_bytes, others = (2 + fraction) * plan->shard_bytes;
-    plan->engine_bytes = others;
+    const bool limited = limit > 0 && others <= limit;
     plan->exchange = auto_exchange(rates, ranks, plan, key_bytes, plan->can_partition);
-    if (plan->exchange != HSORT_EXCHANGE_PARTITION)
-        return;
-    plan->engine_bytes += (double)partition_memory_keys(ranks, packs, plan->shard_capacity) * key_bytes;
-    if (limit == 0 || others > limit || plan->engine_bytes <= limit)
-        return;
-    plan->engine_bytes = others;
-    plan->exchange = auto_exchange(rates, ranks, plan, key_bytes, false);
+    if (limited && others + exchange_memory(plan, ranks, packs, key_bytes) > limit)
+        plan->exchange = auto_exchange(rates, ranks, plan, key_bytes, false);
+    const double all = others + exchange_memory(plan, ranks, packs, key_bytes);
+    plan->engine_bytes = limited && all > limit ? others : all;
 }
 
 /* The plan for arguments that have been checked. */

@@ -128,7 +128,7 @@ static hsort_status plan_codes(const hsort_rates *rates, int ranks, int ranks_pe
 
 /* ---- with their keys ----------------------------------------------------------------------------------- */
 
-/* Bytes that a key, and its position if nothing else goes with it, take where they are packed (mpi/exchange/pair_messages.h): of a
+/* Bytes that a key, and its position if nothing else goes with it, take where they are packed (mpi/exchange/column_messages.h): of a
  * key what its region leaves open, of a position the difference to the one before in the region, which is as far as there are
  * regions. And a part of what their blocks begin with. */
 static double packed_bytes_of(int key_bytes, bool positions)

@@ -1,6 +1,7 @@
 /* The memory of a sort: what it takes from its context, what it borrows from the caller, and what it can do
  * without. */
 #include "src/library/sort_memory.h"
+#include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"
 #include "src/library/disk_plan.h"
@@ -292,24 +293,39 @@ size_t sort_run_bytes(const struct sort *s)
 
 /* ---- an exchange, and what callers ask ------------------------------------------------------------------ */
 
+/* Engine memory for an exchange of so many keys on each rank. Not collective. */
+static size_t exchange_bytes(const hsort_context *ctx, const struct exchange_ops *ops, int key_bytes,
+                             int64_t capacity)
+{
+    return ops && ops->memory_bytes
+               ? ops->memory_bytes(ctx->engine, &ctx->comm, ctx->transport, key_bytes, capacity)
+               : 0;
+}
+
+/* Have so much for an exchange in the context. False: that cannot be had, which is no error. */
+static bool reserve_exchange_bytes(hsort_context *ctx, size_t bytes)
+{
+    fault_pause(true); // a failure here is none of the sort's
+    const bool has = context_reserve(ctx, &ctx->exchange_memory, &ctx->exchange_bytes, bytes) == HSORT_OK;
+    fault_pause(false);
+    if (!has)
+        status_clear();
+    return has;
+}
+
 hsort_status sort_reserve_exchange(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    if (!s->raw_exchange)
-        return HSORT_OK;
-    const struct exchange_ops *ops = s->raw_exchange;
-    const size_t bytes =
-        ops->memory_bytes ? ops->memory_bytes(ctx->engine, &ctx->comm, ctx->transport, s->map.key_bytes, s->capacity) : 0;
-    fault_pause(true); // a failure here is none of the sort's
-    const bool mine = context_reserve(ctx, &ctx->exchange_memory, &ctx->exchange_bytes, bytes) == HSORT_OK;
-    fault_pause(false);
-    int64_t all, some;
-    TRY(comm_range(&ctx->comm, mine, &all, &some));
-    if (!mine)
-        status_clear(); // no error: there are other ways
-    if (!all)
-        s->raw_exchange = NULL;
-    s->x.memory = ctx->exchange_memory;
+    const size_t raw = exchange_bytes(ctx, s->raw_exchange, s->map.key_bytes, s->capacity),
+                 sorted = exchange_bytes(ctx, s->sorted_exchange, s->map.key_bytes, s->capacity);
+    if (s->raw_exchange) {
+        int64_t all, some;
+        TRY(comm_range(&ctx->comm, reserve_exchange_bytes(ctx, greater_bytes(raw, sorted)), &all, &some));
+        if (!all)
+            s->raw_exchange = NULL;
+    }
+    // Sorted runs move without it, too: ranks agree on that when they do.
+    s->x.memory = reserve_exchange_bytes(ctx, s->raw_exchange ? raw : sorted) ? ctx->exchange_memory : NULL;
     return HSORT_OK;
 }
 
@@ -340,12 +356,11 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     size_t workspace_bytes;
     TRY(ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, (int)width), (int)width, count, count,
                                          &workspace_bytes));
-    *bytes = 2 * (size_t)count * width + workspace_bytes;
-    for (int i = 0; i < EXCHANGES; i++) {
-        const struct exchange_ops *ops = exchange_table[i];
-        if (ctx->usable_exchanges >> ops->kind & 1 && ops->memory_bytes)
-            *bytes += ops->memory_bytes(ctx->engine, &ctx->comm, ctx->transport, (int)width, count);
-    }
+    size_t most = 0; // of the exchanges one runs at a time
+    for (int i = 0; i < EXCHANGES; i++)
+        if (ctx->usable_exchanges >> exchange_table[i]->kind & 1)
+            most = greater_bytes(most, exchange_bytes(ctx, exchange_table[i], (int)width, count));
+    *bytes = 2 * (size_t)count * width + workspace_bytes + most;
     return HSORT_OK;
 }
 

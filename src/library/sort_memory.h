@@ -110,8 +110,8 @@ bool sort_outgrows(const struct sort *s);
  * the status. */
 hsort_status sort_reserve(struct sort *s);
 
-/* Memory for s->raw_exchange, beside that of any sort; if not every rank has it, none tries it. Collective.
- * */
+/* Memory for s->raw_exchange and s->sorted_exchange, beside that of any sort. If not every rank has it, the raw one is not tried;
+ * the sorted one does without. Collective. */
 hsort_status sort_reserve_exchange(struct sort *s);
 
 #endif

@@ -40,16 +40,19 @@ json "all(abs(p['partition']['moved_bytes'] - 2**33 * (1 - 1 / p['ranks']) * (1 
 json "all(p['partition']['moved_bytes'] < 0.9 * 2**33 * (1 - 1 / p['ranks']) for p in r['plans'] if 8 < p['ranks'] <= 128)"
 json "all(p['partition']['total_seconds'] < min(p['direct']['total_seconds'], p['bitonic']['total_seconds']) for p in r['plans'] if 1 < p['ranks'] <= 8)"
 json "all((p['engine_bytes_per_rank'] > 2.7 * p['bytes_per_rank']) == (1 < p['ranks'] <= 16) for p in r['plans'])"
-json "all((p[e]['bytes_per_crossed_key'] or 0) == (8 if p['ranks'] > 8 else 0) for p in r['plans'] for e in ('bitonic', 'direct'))"
-json "all(abs(p['direct']['crossed_bytes'] - 2**33 * (1 - min(p['ranks'], 8) / p['ranks'])) < 100 for p in r['plans'])"
+json "all((p['bitonic']['bytes_per_crossed_key'] or 0) == (8 if p['ranks'] > 8 else 0) for p in r['plans'])"
+# What direct sends to a rank is packed from 1 MiB on: not between 256 ranks.
+json "[4 < (p['direct']['bytes_per_crossed_key'] or 0) < 6 for p in r['plans']] == 3 * [False] + 2 * [True] + [False]"
+json "r['plans'][5]['direct']['bytes_per_crossed_key'] == 8"
+json "all(abs(p['direct']['crossed_bytes'] - 2**33 * (1 - min(p['ranks'], 8) / p['ranks']) * (p['direct']['bytes_per_crossed_key'] or 0) / 8) < 100 for p in r['plans'])"
 json "all(4 < p['partition']['bytes_per_crossed_key'] < 6 for p in r['plans'] if 8 < p['ranks'] <= 128)"
-json "all(abs(p['partition']['crossed_bytes'] / p['direct']['crossed_bytes'] * 8 / (1 + (p['ranks'] - 1) / 1024) - p['partition']['bytes_per_crossed_key']) < 1e-6 for p in r['plans'] if 8 < p['ranks'] <= 128)"
+json "all(abs(p['partition']['crossed_bytes'] / p['direct']['crossed_bytes'] / (1 + (p['ranks'] - 1) / 1024) - 1) < 1e-6 for p in r['plans'] if 8 < p['ranks'] <= 128)"
 truncate -s 64G holes.raw
 ok 1 plan holes.raw --type u64 -n 16 --json
-json "all(p['exchange'] == 'partition' and p['partition']['total_seconds'] < 0.8 * p['direct']['total_seconds'] for p in r['plans'])"
+json "all(p['exchange'] == 'partition' and p['partition']['total_seconds'] < p['direct']['total_seconds'] - 0.01 for p in r['plans'])"
 truncate -s 8G holes.raw
 ok 1 plan holes.raw --type u64 -n 2 16
-[ "$(grep -c '^  between nodes: bitonic .*; direct .*, 8.00 bytes per key; partition .* bytes per key$' "$work.out")" = 1 ] || fail "plan does not say what goes between nodes"
+[ "$(grep -c '^  between nodes: bitonic .*; direct .*, [45].[0-9]* bytes per key; partition .* bytes per key$' "$work.out")" = 1 ] || fail "plan does not say what goes between nodes"
 ok 1 plan holes.raw --type u64 -n 2 8 --transport staged --json
 json "all(p['exchange'] == 'partition' for p in r['plans'])"
 ok 1 plan holes.raw --type u64 -n 2

@@ -5,6 +5,7 @@
 #include <math.h>
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/splitters.h"
+#include "mpi/transport/transport.h"
 #include "src/library/cost.h"
 #include "tests/support/odd_rates.h"
 #include "tests/support/ranks.h"
@@ -98,8 +99,11 @@ static void test_crossings(void)
             }
             for (int i = 0; i < network.rounds; i++)
                 moved += network.round[i].moved * 8e6;
-            CHECK(same(plain[0] + 1, 8e6 * pairs / size + 1) && same(bytes[0] + 1, plain[0] + 1), "%d ranks, %d to a node: %g",
-                  size, per_node, plain[0]);
+            const bool packs = 8e6 / size >= TRANSPORT_CHUNK_DEFAULT / 4.0 &&
+                               pairs > 0; // to another rank, a quarter of a message
+            CHECK(same(plain[0] + 1, 8e6 * pairs / size + 1) &&
+                      (packs ? bytes[0] < plain[0] : same(bytes[0] + 1, plain[0] + 1)),
+                  "%d ranks, %d to a node: %g of %g", size, per_node, bytes[0], plain[0]);
             const double fetched = 1 + (size - 1) / 1024.0; // of regions across a boundary both ranks have all
             CHECK(same(plain[1] + 1, plain[0] * fetched + 1) && (bytes[1] < plain[1] || pairs == 0), "partition: %g of %g", bytes[1],
                   plain[1]);
@@ -231,31 +235,6 @@ static void test_two_ranks(void)
     CHECK(fabs(plan.partition.seconds[HSORT_PHASE_EXCHANGE] -
                (rest + busy * 9 / 10)) < 1e-4,
           "fast: partition %g", plan.partition.seconds[HSORT_PHASE_EXCHANGE]);
-}
-
-/* 4 ranks, 2 to a node, 1000 keys of 8 bytes each: 3 quarters of a shard cross the network, and a quarter stays. */
-static void test_direct(void)
-{
-    hsort_plan_result plan = {.struct_size = sizeof plan};
-    hsort_rates rates = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_STAGED);
-    CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK, "plan");
-    const hsort_plan_exchange *d = &plan.direct;
-    int probes;
-    const int rounds = splitters_rounds(4, 4000, 1000, &probes), collectives = 2 * rounds + 3;
-    // A collective takes one message inside the nodes and one between them.
-    const double splitters = collectives * (0.03 + 0.07) + 2 * rounds * 0.001 + rounds * probes * 48 / 100.0;
-    CHECK(same(d->seconds[HSORT_PHASE_EXCHANGE], splitters + 3 * 0.07 + 60 + 0.251), "exchange %g",
-          d->seconds[HSORT_PHASE_EXCHANGE]);
-    CHECK(same(d->seconds[HSORT_PHASE_MERGE], 1.001), "merge %g", d->seconds[HSORT_PHASE_MERGE]);
-    CHECK(same(d->moved_bytes_largest, 6000) && same(d->moved_bytes, 24000), "%g bytes", d->moved_bytes);
-    CHECK(same(d->messages, 2 * collectives + 3), "%g messages", d->messages);
-    // 16 runs are merged in one pass, 17 in two.
-    for (int ranks = 2; ranks <= 257; ranks++) {
-        const int passes = ranks <= 16 ? 1 : ranks <= 256 ? 2 : 3;
-        CHECK(hsort_plan(&rates, ranks, 1, HSORT_U64, 1000 * ranks, &plan) == HSORT_OK, "plan");
-        CHECK(same(d->seconds[HSORT_PHASE_MERGE], passes * 1.001), "%d runs: merge %g", ranks,
-              d->seconds[HSORT_PHASE_MERGE]);
-    }
 }
 
 /* ---- for any number ---------------------------------------------------------------------------------------------- */
@@ -578,7 +557,6 @@ int main(int argc, char **argv)
             test_two_ranks();
             test_codes();
             test_counted();
-            test_direct();
             test_monotonous();
             test_choices();
             test_misuses();

@@ -1,6 +1,6 @@
-/* The exchange `direct`, on the host engine: keys of every skew and layout, before and after, on both transports. The oracle
- * shares nothing with it: every rank makes all keys, sorts them with qsort by (key, rank), and so knows which keys it must end
- * with, and how many it must send, not one more. */
+/* The exchange `direct`, on the host engine: keys of every skew and layout, before and after, on both transports, packed on their way
+ * or not. The oracle shares nothing with it: every rank makes all keys, sorts them with qsort by (key, rank), and so knows which keys it
+ * must end with, and how many it must send, not one more; packed they take fewer bytes, and never more. */
 #include "mpi/exchange/exchange.h"
 #include "tests/support/faults.h"
 #include "tests/support/layout.h"
@@ -21,6 +21,7 @@ struct owned {
 
 static struct owned all_keys[MOST_KEYS + 1];
 static int steps_seen, steps_wanted;
+static int64_t saved_bytes; /* by packing */
 
 static int compare_owned(const void *a, const void *b)
 {
@@ -96,8 +97,10 @@ static void check_result(const struct exchange *x)
         wrong += key != all_keys[i].key;
     }
     CHECK(wrong == 0, "%s: rank %d: %lld wrong keys", case_text, comm.rank, (long long)wrong);
-    CHECK(x->moved_bytes == sent * x->key_bytes, "%s: rank %d sent %lld bytes, not %lld keys", case_text,
-          comm.rank, (long long)x->moved_bytes, (long long)sent);
+    CHECK(x->memory ? x->moved_bytes <= sent * x->key_bytes : x->moved_bytes == sent * x->key_bytes,
+          "%s: rank %d sent %lld bytes, not %lld keys", case_text, comm.rank, (long long)x->moved_bytes,
+          (long long)sent);
+    saved_bytes += sent * x->key_bytes - x->moved_bytes;
 }
 
 /* [bytes] between canaries, and whether those are unharmed. */
@@ -117,6 +120,18 @@ static void drop_guarded(unsigned char *memory, size_t bytes)
         harmed += (memory[i - GUARD] != CANARY) + (memory[bytes + (size_t)i] != CANARY);
     CHECK(harmed == 0, "%s: rank %d: %d bytes around a buffer are overwritten", case_text, comm.rank, harmed);
     free(memory - GUARD);
+}
+
+/* Memory to pack in, as much as it takes; or none, on all ranks or on some of them: then nothing is packed. */
+enum lending { LEND_NONE, LEND_SOME, LEND_ALL, LENDINGS };
+
+static unsigned char *lend_memory(struct exchange *x, enum lending lending, size_t *bytes)
+{
+    *bytes = exchange_direct.memory_bytes(engine, &comm, x->transport, x->key_bytes, x->capacity);
+    const bool lends = lending == LEND_ALL || (lending == LEND_SOME && comm.rank % 3 == 1);
+    unsigned char *memory = lends ? guarded(*bytes) : NULL;
+    x->memory = *bytes > 0 ? memory : NULL;
+    return memory;
 }
 
 static void run_case(int number, uint64_t seed, struct transport *transport)
@@ -153,6 +168,8 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
                          .count = counts[0][comm.rank],
                          .target_offset = target_offset,
                          .progress = count_step};
+    size_t lent_bytes;
+    unsigned char *lent = lend_memory(&x, (enum lending)(check_random(&random) % LENDINGS), &lent_bytes);
     make_keys(skew, key_bytes, counts[0], random, buffers[0]);
     steps_seen = 0;
     steps_wanted = comm.size - 1;
@@ -165,6 +182,8 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
     check_result(&x);
     drop_guarded(buffers[0], bytes);
     drop_guarded(buffers[1], bytes);
+    if (lent)
+        drop_guarded(lent, lent_bytes);
 }
 
 #ifdef HSORT_FAULTS
@@ -173,7 +192,7 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
 /* One exchange of an equal number of random keys per rank in which the nth passage of `site` on rank `failing` fails. Returns
  * whether that was reached; *moved grows by 1 if any key moved all the same. */
 static bool run_failing(enum fault_site site, int failing, int nth, uint64_t seed,
-                        struct transport *transport, int *moved)
+                        struct transport *transport, bool packs, int *moved)
 {
     enum { COUNT = 50 };
     int64_t counts[MOST_RANKS], target_offset[MOST_RANKS + 1], moved_bytes;
@@ -195,7 +214,9 @@ static bool run_failing(enum fault_site site, int failing, int nth, uint64_t see
                          .keys = buffers[0],
                          .scratch = buffers[1],
                          .count = COUNT};
-    make_keys(0, 8, counts, seed, buffers[0]);
+    size_t lent_bytes;
+    unsigned char *lent = lend_memory(&x, packs ? LEND_ALL : LEND_NONE, &lent_bytes);
+    make_keys(packs ? 2 : 0, 8, counts, seed, buffers[0]); // few values: they are packed to less
     status_clear();
     fault_set(site, comm.rank == failing ? nth : 0);
     const hsort_status status = exchange_direct.run(&x, &done);
@@ -210,20 +231,22 @@ static bool run_failing(enum fault_site site, int failing, int nth, uint64_t see
         check_result(&x);
     for (int i = 0; i < 2; i++)
         drop_guarded(buffers[i], bytes);
+    if (lent)
+        drop_guarded(lent, lent_bytes);
     return reached;
 }
 
 /* No key moves after a kernel has failed: the lengths of messages are agreed on. The last ones, the merges, come too late
- * for that. Whatever fails, nobody waits for ever. */
-static void test_failure(uint64_t seed, struct transport *transport)
+ * for that, as do those that pack. Whatever fails, nobody waits for ever. */
+static void test_failure(uint64_t seed, struct transport *transport, bool packs)
 {
     const enum fault_site sites[] = {FAULT_KERNEL, FAULT_COPY, FAULT_MPI};
     for (int failing = 0; comm.size > 1 && failing < comm.size; failing++)
         for (int i = 0; i < 3; i++) {
             int nth = 1, moved = 0;
-            while (run_failing(sites[i], failing, nth, seed, transport, &moved))
+            while (run_failing(sites[i], failing, nth, seed, transport, packs, &moved))
                 nth++;
-            CHECK(sites[i] != FAULT_KERNEL || (nth > 3 && moved == 1),
+            CHECK(sites[i] != FAULT_KERNEL || (nth > 3 && (packs ? moved >= 1 : moved == 1)),
                   "%s: keys moved after %d of %d failures", case_text, moved, nth - 1);
         }
 }
@@ -233,22 +256,26 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     const uint64_t seed = ranks_seed();
-    struct transport *staged = NULL, *direct = NULL;
+    struct transport *staged = NULL, *longer = NULL, *direct = NULL;
     CHECK(comm_open(MPI_COMM_WORLD, &comm) == HSORT_OK && comm.size <= MOST_RANKS, "%s", status_text());
     CHECK(engine_open_host(1, 0, &engine) == HSORT_OK, "%s", status_text());
     CHECK(check_failures > 0 || (transport_open_staged(&comm, engine, 64, true, &staged) == HSORT_OK &&
+                                 transport_open_staged(&comm, engine, 1000, false, &longer) == HSORT_OK &&
                                  transport_open_mpi(&comm, engine, 1024, &direct) == HSORT_OK &&
                                  exchange_direct.open(comm.size, engine, &tables) == HSORT_OK),
           "%s", status_text());
     if (check_failures == 0) {
         for (int i = 0; i < CASES; i++)
-            run_case(i, seed, i % 4 ? staged : direct);
+            run_case(i, seed, i % 4 == 0 ? direct : i % 4 == 1 ? longer : staged);
+        CHECK(comm.size == 1 || saved_bytes > 0, "nothing was packed");
 #ifdef HSORT_FAULTS
-        test_failure(seed, staged);
-        test_failure(seed, direct);
+        test_failure(seed, staged, false);
+        test_failure(seed, staged, true);
+        test_failure(seed, direct, false);
 #endif
         exchange_direct.close(tables, engine);
         staged->ops->close(staged);
+        longer->ops->close(longer);
         direct->ops->close(direct);
         engine->ops->close(engine);
         comm_close(&comm);

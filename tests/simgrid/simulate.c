@@ -126,9 +126,10 @@ static hsort_context *open_context(const struct run *run)
     options.exchange = run->exchange;
     options.threads = 1;
     options.peer_memory = partitions(run) ? HSORT_CHOICE_AUTO : HSORT_CHOICE_OFF;
-    // As few pieces as an int allows: a message more per pair and round is minutes more for a thousand ranks.
-    // Partition: of the library's size, as they are sent while others are sorted.
-    const int64_t shard = run->real * KEY_BYTES, largest = partitions(run) ? USUAL_PIECE : LARGEST_PIECE,
+    // Bitonic: as few pieces as an int allows, as a message more per pair and round is minutes more for a thousand ranks. The others: of
+    // the library's size, as they are packed piece by piece, or sent while others are sorted.
+    const int64_t shard = run->real * KEY_BYTES,
+                  largest = run->exchange == HSORT_EXCHANGE_BITONIC ? LARGEST_PIECE : USUAL_PIECE,
                   piece = largest / modelled.scale / KEY_BYTES * KEY_BYTES;
     options.chunk_bytes = (size_t)(piece < KEY_BYTES ? KEY_BYTES : piece < shard ? piece : shard);
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);

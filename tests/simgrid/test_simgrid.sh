@@ -44,19 +44,22 @@ agree()
     fi
 }
 
-# A network card, NVLink and both kinds of exchange; counts that are no powers of two, and half empty nodes.
+# A network card, NVLink and both kinds of exchange; counts that are no powers of two, and half empty nodes. Of many keys direct packs
+# what crosses, so as many are real as save what would be saved; their pieces are not all of one length, and some take a message more.
 for exchange in $(drawn_half bitonic direct); do
     for keys in $(drawn_half 268435456 4096); do
-        simulate plain 64 "$exchange" "$keys"
+        real=4096 input=even pieces=1 more=0
+        if [ "$exchange $keys" = "direct 268435456" ]; then
+            real=262144 input=smooth pieces=8 more=13
+        fi
+        simulate plain 64 "$exchange" "$keys" $real $input
         agree "$exchange, $keys keys, moved per key" "$(value plain moved)" "$(value plain formula_moved)" 2
         for phase in sort_s exchange_s merge_s; do
             agree "$exchange, $keys keys, $phase" "$(value plain "$phase")" "$(value plain "formula_$phase")" 25
         done
+        # Of 64 ranks each sends to all others.
+        [ "$exchange" != direct ] || agree "messages of keys" "$(value plain key_messages)" $((63 * pieces)) $more
     done
-    # Of 64 ranks each sends to all others.
-    if [ "$exchange" = direct ]; then
-        agree "messages of keys" "$(value plain key_messages)" 63 0
-    fi
     for ranks in $(drawn_half 3 13 60); do
         simulate odd "$ranks" "$exchange" 1048576 4096 uniform
         simulate odd "$ranks" "$exchange" 777 777 ragged
@@ -78,6 +81,14 @@ for ranks in $(drawn_half 2 8 13); do
     for input in $(drawn_half ragged few sorted); do
         simulate odd "$ranks" partition 65536 65536 "$input"
     done
+done
+# By direct, packed between nodes: even, uneven and small ones.
+for layout in $(drawn_half 16/8 13/4 3/2 4/1); do
+    IFS=/ read -r ranks per_node <<<"$layout"
+    SIM_RANKS_PER_NODE=$per_node simulate nodes "$ranks" direct 536870912 262144 smooth
+    agree "direct, $layout, moved per key" "$(value nodes moved)" "$(value nodes formula_moved)" 2
+    agree "direct, $layout, exchange" "$(value nodes exchange_s)" "$(value nodes formula_exchange_s)" 10
+    agree "direct, $layout, bytes per key" "$(value nodes crossed_key_bytes)" "$(value nodes formula_crossed_key_bytes)" 2
 done
 # By partition, packed between nodes, while ranks of a node map each other's memory: 2 to 8 nodes of 8, uneven and small ones.
 # Of keys for which packing saves what it would save.

@@ -1,8 +1,9 @@
-#include "mpi/exchange/pair_messages.h"
+#include "mpi/exchange/column_messages.h"
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
-#include "mpi/exchange/batch_source.h"
+#include "mpi/exchange/packed_paths.h"
+#include "mpi/exchange/step_order.h"
 
 /* Slots of parts, of either direction. As many messages as TRANSPORT_CHUNKS_IN_FLIGHT are on their way at a time, and as many parts are
  * packed ahead of them, or unpacked behind. */
@@ -18,58 +19,72 @@ struct part_cursor {
 /* A part of a column. */
 struct column_part {
     int peer, column;
-    char *memory; /* in the first half */
+    char *memory; /* in `given`, or in `taken` */
     size_t bytes;
     bool packs;
 };
 
 /* By the number of a part, % SLOTS. */
-struct pair_slots {
+struct column_slots {
     struct engine_event *packed[SLOTS], *unpacked[SLOTS];
     int64_t *bytes; /* [SLOTS] host memory of the engine: of parts that are packed */
 };
 
-struct pair_stream {
-    const struct pair_messages *m;
+struct messages_stream {
+    const struct column_messages *m;
     struct transport *transport; /* that has streams */
-    size_t slot_bytes;
-    char *out, *in;                                      /* [SLOTS * slot_bytes] */
+    size_t slot_bytes;           /* room for a part */
+    char *out, *in;              /* [SLOTS * slot_bytes] */
     struct part_cursor ahead, sends, receives, arrivals; /* ahead: the next part to pack */
+    int64_t sent_bytes;
     hsort_status status;
 };
 
 /* ---- the order ---------------------------------------------------------------------------------------------- */
 
-/* Is what goes to this rank, or comes from it, packed? The same on both. */
-static bool packs_on_path(const struct comm *comm, const struct engine *engine,
-                          const struct transport *transport, int peer)
+/* Bytes of the next part of a column, of which so many are left: whole elements, if there is room for one, in parts as large as each
+ * other, so that none is too short to be packed. */
+static size_t part_bytes(const struct messages_stream *s, const struct message_column *column, size_t left)
 {
-    return engine->ops->packing &&
-           (!comm_is_near(comm, peer) || transport_path(transport, peer) == HSORT_TRANSPORT_STAGED);
+    const size_t message = s->transport->message_bytes, each = column->bytes;
+    const size_t room = s->m->slots ? lesser_bytes(s->slot_bytes, message) : message;
+    if (room < each)
+        return lesser_bytes(left, room);
+    const size_t most = room - room % each, parts = (left + most - 1) / most;
+    return (left / parts + each - 1) / each * each;
+}
+
+static bool part_packs(const struct messages_stream *s, const struct message_column *column, int peer,
+                       size_t bytes)
+{
+    const struct column_messages *m = s->m;
+    return m->slots && column->packing != PACK_NOTHING && bytes % column->bytes == 0 &&
+           part_is_worth_packing(bytes, s->transport->message_bytes) &&
+           path_packs(m->comm, m->engine, m->transport, peer);
 }
 
 /* Bring a cursor to the next part that is sent, or received, if there is one. */
-static bool find_column_part(const struct pair_stream *s, struct part_cursor *c, bool sends,
+static bool find_column_part(const struct messages_stream *s, struct part_cursor *c, bool sends,
                              struct column_part *part)
 {
-    const struct pair_messages *m = s->m;
-    const int rank = m->comm->rank, size = m->comm->size;
-    for (; c->step < size; c->step++, c->column = 0, c->done = 0) {
-        const int peer = sends ? (rank + c->step) % size : (rank - c->step + size) % size;
-        const struct pair_span span = (sends ? m->gives : m->takes)[peer];
-        for (; c->column < COLUMNS; c->column++, c->done = 0) {
-            const struct pair_column *column = &m->columns[c->column];
-            const size_t all = pair_span_is_empty(span) ? 0 : (size_t)(span.end - span.first) * column->bytes;
+    const struct column_messages *m = s->m;
+    for (; c->step < m->comm->size; c->step++, c->column = 0, c->done = 0) {
+        const int peer = sends ? step_target(m->comm, c->step) : step_source(m->comm, c->step);
+        const struct place_span span = (sends ? m->gives : m->takes)[peer];
+        for (; c->column < m->column_count; c->column++, c->done = 0) {
+            const struct message_column *column = &m->columns[c->column];
+            const size_t all =
+                place_span_is_empty(span) ? 0 : (size_t)(span.end - span.first) * column->bytes;
             if (c->done == all)
                 continue;
+            const size_t bytes = part_bytes(s, column, all - c->done);
             char *array = sends ? (char *)column->given + (size_t)span.first * column->bytes
                                 : (char *)column->taken + (size_t)m->comes_to[peer] * column->bytes;
             *part = (struct column_part){.peer = peer,
                                          .column = c->column,
                                          .memory = array + c->done,
-                                         .bytes = lesser_bytes(all - c->done, s->slot_bytes),
-                                         .packs = column->packing != PACK_NOTHING &&
-                                                  packs_on_path(m->comm, m->engine, m->transport, peer)};
+                                         .bytes = bytes,
+                                         .packs = part_packs(s, column, peer, bytes)};
             return true;
         }
     }
@@ -82,12 +97,12 @@ static void pass_part(struct part_cursor *c, const struct column_part *part)
     c->packed += part->packs;
 }
 
-static char *slot_at(const struct pair_stream *s, char *slots, int64_t number)
+static char *slot_at(const struct messages_stream *s, char *slots, int64_t number)
 {
     return slots + (size_t)(number % SLOTS) * s->slot_bytes;
 }
 
-static bool event_has_come(struct pair_stream *s, struct engine_event *event)
+static bool event_has_come(struct messages_stream *s, struct engine_event *event)
 {
     bool done = true;
     keep_first_error(&s->status, s->m->engine->ops->event_done(s->m->engine, event, &done));
@@ -96,12 +111,12 @@ static bool event_has_come(struct pair_stream *s, struct engine_event *event)
 
 /* ---- what is sent --------------------------------------------------------------------------------------------- */
 
-/* Pack or unpack a part: `packed` [*bytes] and its place in the first half. Then `event` is recorded. */
-static void queue_part(struct pair_stream *s, const struct column_part *part, bool packs, void *packed,
+/* Pack or unpack a part: `packed` [*bytes] and its place. Then `event` is recorded. */
+static void queue_part(struct messages_stream *s, const struct column_part *part, bool packs, void *packed,
                        int64_t *bytes, struct engine_event *event)
 {
     struct engine *engine = s->m->engine;
-    const struct pair_column *column = &s->m->columns[part->column];
+    const struct message_column *column = &s->m->columns[part->column];
     const int width = (int)column->bytes;
     const struct engine_packing packing = {.from = packs ? part->memory : packed,
                                            .to = packs ? packed : part->memory,
@@ -117,7 +132,7 @@ static void queue_part(struct pair_stream *s, const struct column_part *part, bo
 
 /* Queue the packing of the parts that are sent next. When a message is named, all but TRANSPORT_CHUNKS_IN_FLIGHT - 1 before it have
  * left, so the slots of those can be written to. */
-static void pack_ahead(struct pair_stream *s)
+static void pack_ahead(struct messages_stream *s)
 {
     struct column_part part;
     while (s->ahead.packed < s->sends.packed + SLOTS - TRANSPORT_CHUNKS_IN_FLIGHT &&
@@ -130,7 +145,7 @@ static void pack_ahead(struct pair_stream *s)
     }
 }
 
-static void trace_message(const struct pair_stream *s, int to, size_t bytes)
+static void trace_message(const struct messages_stream *s, int to, size_t bytes)
 {
     struct trace_span *span = trace_begin(s->m->comm->trace, "send message");
     trace_sent(span, to, (int64_t)bytes);
@@ -138,9 +153,9 @@ static void trace_message(const struct pair_stream *s, int to, size_t bytes)
 }
 
 /* transport_stream.send. A failed rank sends what is there, as it is. */
-static enum transport_next next_pairs_sent(void *user, struct transport_message *message)
+static enum transport_next next_column_sent(void *user, struct transport_message *message)
 {
-    struct pair_stream *s = user;
+    struct messages_stream *s = user;
     struct column_part part;
     if (s->m->slots)
         pack_ahead(s);
@@ -155,6 +170,7 @@ static enum transport_next next_pairs_sent(void *user, struct transport_message 
         message->bytes = (size_t)s->m->slots->bytes[number % SLOTS];
     }
     trace_message(s, part.peer, message->bytes);
+    s->sent_bytes += (int64_t)message->bytes;
     pass_part(&s->sends, &part);
     return NEXT_MESSAGE;
 }
@@ -162,9 +178,9 @@ static enum transport_next next_pairs_sent(void *user, struct transport_message 
 /* ---- what comes ----------------------------------------------------------------------------------------------- */
 
 /* transport_stream.receive. A slot is free once what it had is unpacked. */
-static enum transport_next next_pairs_received(void *user, struct transport_message *message)
+static enum transport_next next_column_received(void *user, struct transport_message *message)
 {
-    struct pair_stream *s = user;
+    struct messages_stream *s = user;
     struct column_part part;
     if (!find_column_part(s, &s->receives, false, &part))
         return NEXT_NONE;
@@ -182,7 +198,7 @@ static enum transport_next next_pairs_received(void *user, struct transport_mess
 /* transport_stream.received. */
 static void take_arrival(void *user, size_t bytes)
 {
-    struct pair_stream *s = user;
+    struct messages_stream *s = user;
     struct column_part part;
     int64_t came = (int64_t)bytes;
     if (!find_column_part(s, &s->arrivals, false, &part))
@@ -195,14 +211,21 @@ static void take_arrival(void *user, size_t bytes)
 
 /* ---- the call ------------------------------------------------------------------------------------------------- */
 
-size_t pair_messages_bytes(const struct comm *comm, const struct engine *engine, struct transport *transport)
+size_t column_slots_bytes(size_t usual, size_t message)
 {
-    return batch_chunks_are_packed(comm, engine, transport)
-               ? 2 * SLOTS * transport_messenger(transport)->message_bytes
+    const size_t part = usual < message / 2 ? 2 * usual : message;
+    return part_is_worth_packing(usual, message) ? 2 * SLOTS * ((part + 255) / 256 * 256) : 0;
+}
+
+size_t column_messages_bytes(const struct comm *comm, const struct engine *engine,
+                             const struct transport *transport, size_t usual)
+{
+    return any_path_packs(comm, engine, transport)
+               ? column_slots_bytes(usual, transport_message_bytes(transport))
                : 0;
 }
 
-void pair_slots_close(struct engine *engine, struct pair_slots *slots)
+void column_slots_close(struct engine *engine, struct column_slots *slots)
 {
     if (!slots)
         return;
@@ -214,7 +237,7 @@ void pair_slots_close(struct engine *engine, struct pair_slots *slots)
     free(slots);
 }
 
-static hsort_status make_slots(struct engine *engine, struct pair_slots *slots)
+static hsort_status make_slots(struct engine *engine, struct column_slots *slots)
 {
     TRY(engine->ops->alloc_host(engine, SLOTS * sizeof *slots->bytes, (void **)&slots->bytes));
     for (int i = 0; i < SLOTS; i++) {
@@ -224,44 +247,47 @@ static hsort_status make_slots(struct engine *engine, struct pair_slots *slots)
     return HSORT_OK;
 }
 
-hsort_status pair_slots_open(struct engine *engine, size_t bytes, struct pair_slots **slots)
+hsort_status column_slots_open(struct engine *engine, size_t bytes, struct column_slots **slots)
 {
-    struct pair_slots *made = *slots = bytes > 0 ? calloc(1, sizeof *made) : NULL;
+    struct column_slots *made = *slots = bytes > 0 ? calloc(1, sizeof *made) : NULL;
     if (bytes == 0)
         return HSORT_OK;
     const hsort_status status =
         made ? make_slots(engine, made) : status_fail(HSORT_HOST_MEMORY, "no memory to pack what is sent");
     if (status != HSORT_OK) {
-        pair_slots_close(engine, made);
+        column_slots_close(engine, made);
         *slots = NULL;
     }
     return status;
 }
 
-static bool has_messages(const struct pair_messages *m)
+static bool has_messages(const struct column_messages *m)
 {
     bool has = false;
     for (int peer = 0; peer < m->comm->size; peer++)
-        has = has || !pair_span_is_empty(m->gives[peer]) || !pair_span_is_empty(m->takes[peer]);
+        has = has || !place_span_is_empty(m->gives[peer]) || !place_span_is_empty(m->takes[peer]);
     return has;
 }
 
-hsort_status pair_messages_run(const struct pair_messages *m, hsort_status mine)
+hsort_status column_messages_run(const struct column_messages *m, hsort_status mine, int64_t *moved_bytes)
 {
-    struct pair_stream s = {.m = m, .transport = transport_messenger(m->transport), .status = mine};
+    struct messages_stream s = {.m = m,
+                                .transport = transport_messenger(m->transport),
+                                .slot_bytes = m->memory_bytes / (2 * SLOTS),
+                                .out = m->memory,
+                                .status = mine};
     if (!has_messages(m))
         return mine;
-    s.slot_bytes = s.transport->message_bytes;
-    s.out = m->memory;
     s.in = s.out ? s.out + SLOTS * s.slot_bytes : NULL;
     s.ahead.step = s.sends.step = s.receives.step = s.arrivals.step = 1;
     const struct transport_stream stream = {
-        .send = next_pairs_sent, .receive = next_pairs_received, .received = take_arrival, .user = &s};
+        .send = next_column_sent, .receive = next_column_received, .received = take_arrival, .user = &s};
     struct trace_span *span = trace_begin(m->comm->trace, "exchange messages");
     keep_first_error(&s.status,
                      m->engine->ops->stream_synchronize(m->engine, STREAM_WORK)); // what is sent is there
     keep_first_error(&s.status, s.transport->ops->stream_begin(s.transport, &stream));
     keep_first_error(&s.status, s.transport->ops->stream_end(s.transport));
     trace_end(span);
+    *moved_bytes += s.sent_bytes;
     return s.status;
 }

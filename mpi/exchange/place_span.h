@@ -1,0 +1,17 @@
+/* Places of an array, or global positions, one behind the other. */
+#ifndef PLACE_SPAN_H
+#define PLACE_SPAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct place_span {
+    int64_t first, end;
+};
+
+static inline bool place_span_is_empty(struct place_span span)
+{
+    return span.first >= span.end;
+}
+
+#endif

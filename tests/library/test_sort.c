@@ -423,7 +423,7 @@ static bool open_setting(hsort_engine engine, hsort_transport transport, hsort_e
         return false;
     CHECK(hsort_engine_in_use(ctx) == engine, "%s: another engine", name);
     settings[setting_count++] = (struct setting){
-        ctx, name, engine_bytes > 0, transport == HSORT_TRANSPORT_STAGED && exchange == HSORT_EXCHANGE_PARTITION};
+        ctx, name, engine_bytes > 0, transport == HSORT_TRANSPORT_STAGED && exchange != HSORT_EXCHANGE_BITONIC};
     return true;
 }
 

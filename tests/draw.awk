@@ -1,5 +1,5 @@
 # Draw a part of the tests by a seed. A test program stands in the list once for each number of ranks (or threads): NAME_1,
-# NAME_2, ... in growing order. Half of them stay, rounded up; of a program of the list `slow` one alone. So every program stays.
+# NAME_2, ... in growing order. A third of them stay, rounded up; of a program of the list `slow` one alone. So every program stays.
 # With -v brief=1 about every third program stays, of slow ones every fourth, each on one of its numbers. What stays is printed, a name
 # a line.
 #
@@ -49,6 +49,6 @@ END {
         program = programs[p]
         if (brief && random(slow_one[program] ? 4 : 3) > 0)
             continue
-        keep(program, brief || slow_one[program] ? 1 : int((tests[program] + 1) / 2))
+        keep(program, brief || slow_one[program] ? 1 : int((tests[program] + 2) / 3))
     }
 }

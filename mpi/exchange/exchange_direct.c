@@ -117,7 +117,7 @@ static hsort_status plan_pieces(const struct exchange *x)
     return status;
 }
 
-/* Have what packed pieces need. False: they go as they are. */
+/* Have what packed pieces need, if any are. False: then all ranks send them as they are. */
 static bool open_piece_slots(const struct exchange *x)
 {
     struct direct_tables *d = x->tables;
@@ -146,7 +146,7 @@ static hsort_status agree_on_pieces(const struct exchange *x, hsort_status statu
     // A rank that failed has cut its run anywhere, which others see only as a wrong sum; that is then no
     // fault of theirs.
     enum { FAILED, WRONG, PLAIN, FLAGS };
-    const int own[FLAGS] = {status != HSORT_OK, comes != wanted, !open_piece_slots(x)};
+    const int own[FLAGS] = {status != HSORT_OK, comes != wanted, status != HSORT_OK || !open_piece_slots(x)};
     int any[FLAGS] = {1, 1, 1};
     keep_first_error(&status, comm_check(MPI_Allreduce(own, any, FLAGS, MPI_INT, MPI_MAX, x->comm->world),
                                          "MPI_Allreduce", true));
@@ -174,7 +174,7 @@ static hsort_status move_packed(struct exchange *x, hsort_status mine)
                                              .gives = d->packed_out,
                                              .takes = d->packed_in,
                                              .comes_to = d->piece_offset,
-                                             .slots = bytes > 0 ? d->slots : NULL,
+                                             .slots = d->slots,
                                              .memory = x->memory,
                                              .memory_bytes = bytes};
     for (int peer = 0; peer < x->comm->size; peer++) {
@@ -252,7 +252,7 @@ static hsort_status run_direct(struct exchange *x, bool *done)
     x->count = wanted;
     if (!agreed.may_move || all_stay) // where nothing comes or goes there is no need to copy what stays
         return status;
-    keep_first_error(&status, move_pieces(x, agreed.may_pack));
+    keep_first_error(&status, move_pieces(x, agreed.may_pack && slot_memory(x) > 0));
     keep_first_error(&status, merge_received(x));
     return status;
 }

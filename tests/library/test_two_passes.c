@@ -43,12 +43,12 @@ struct guarded {
 
 static int rank, size;
 static hsort_engine engine;
-static hsort_context *whole; /* sorts in memory */
+static hsort_context *whole, *alone; /* sorts in memory; of this rank alone */
 static char case_text[256];
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */
 
-static hsort_context *open_context(size_t limit, bool overwrites, bool reads, const char *why)
+static hsort_context *open_context(MPI_Comm ranks, size_t limit, bool overwrites, bool reads, const char *why)
 {
     hsort_options options;
     hsort_context *ctx;
@@ -61,26 +61,27 @@ static hsort_context *open_context(size_t limit, bool overwrites, bool reads, co
     options.threads = 1; // the workspace of more would be most of the memory
     options.device_memory_limit = limit;
     options.overwrite_input = overwrites;
-    const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
+    const hsort_status status = hsort_create(ranks, &options, &ctx);
     CHECK(status == HSORT_OK, "%s: %s", why, hsort_last_error(NULL));
     if (status != HSORT_OK)
         MPI_Abort(MPI_COMM_WORLD, 1);
     return ctx;
 }
 
-/* Engine memory for slots of so many keys of 8 bytes, and the workspace to sort one. */
+/* Engine memory for slots of so many keys of 8 bytes, and the workspace to sort one: of a rank alone, which has no exchange. */
 static size_t limit_for(int64_t slot)
 {
     size_t bytes;
-    CHECK(hsort_workspace(whole, HSORT_U64, slot, &bytes) == HSORT_OK, "no workspace");
+    CHECK(hsort_workspace(alone, HSORT_U64, slot, &bytes) == HSORT_OK, "no workspace");
     const size_t need = bytes + 2 * (size_t)slot * 8;
     return need + need / 63 + 1;
 }
 
 static struct little open_little(int64_t slot, bool overwrites, bool reads)
 {
-    return (struct little){open_context(limit_for(slot), overwrites, reads, "a context with little memory"), slot,
-                           overwrites, reads};
+    return (struct little){
+        open_context(MPI_COMM_WORLD, limit_for(slot), overwrites, reads, "a context with little memory"),
+        slot, overwrites, reads};
 }
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
@@ -334,7 +335,7 @@ static void test_least(void)
     size_t least = 0;
     for (int i = 0; i < 3; i++) {
         const size_t limit = i == 0 ? 4096 : i == 1 ? least - 64 : least;
-        hsort_context *ctx = open_context(limit, false, true, "the least");
+        hsort_context *ctx = open_context(MPI_COMM_WORLD, limit, false, true, "the least");
         const hsort_status status = hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, COUNT, NULL);
         const char *says = strstr(hsort_last_error(ctx), "two passes take at least ");
         if (i < 2) {
@@ -379,7 +380,8 @@ int main(int argc, char **argv)
     const bool every = argc > 1 && strcmp(argv[argc - 1], "all") == 0;
     const uint64_t seed = ranks_seed();
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
-    whole = open_context(0, false, false, "a context without a limit");
+    whole = open_context(MPI_COMM_WORLD, 0, false, false, "a context without a limit");
+    alone = open_context(MPI_COMM_SELF, 0, false, false, "a context of a rank alone");
     test_option();
     test_least();
     test_both_ways(seed + (uint64_t)rank);
@@ -388,5 +390,6 @@ int main(int argc, char **argv)
     if (rank == 0)
         printf("%d cases on %d ranks\n", number, size);
     hsort_destroy(&whole);
+    hsort_destroy(&alone);
     return ranks_finish();
 }

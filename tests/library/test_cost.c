@@ -12,13 +12,6 @@
 
 static struct comm comm;
 static struct engine *engine;
-static const double NEARLY = 1e-9;
-
-static bool same(double a, double b)
-{
-    return fabs(a - b) <= NEARLY * fabs(b) + 1e-300;
-}
-
 /* ---- by hand ----------------------------------------------------------------------------------------------------- */
 
 /* Shares of a round, by whatever place: the largest. */

@@ -7,13 +7,6 @@
 #include "tests/support/odd_rates.h"
 #include "tests/support/ranks.h"
 
-static const double NEARLY = 1e-9;
-
-static bool same(double a, double b)
-{
-    return fabs(a - b) <= NEARLY * fabs(b) + 1e-300;
-}
-
 static struct elements_plan plan_of(const hsort_rates *rates, int ranks, int per_node, const struct planned_elements *elements)
 {
     struct elements_plan plan;

@@ -2,9 +2,19 @@
 #ifndef ODD_RATES_H
 #define ODD_RATES_H
 
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 #include "hypersort.h"
 #include "tests/support/check.h"
+
+static const double NEARLY = 1e-9;
+
+/* But for what rounding makes of sums in another order. */
+static inline bool same(double a, double b)
+{
+    return fabs(a - b) <= NEARLY * fabs(b) + 1e-300;
+}
 
 static inline hsort_rates odd_rates(hsort_engine engine, hsort_transport link)
 {

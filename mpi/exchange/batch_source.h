@@ -1,7 +1,7 @@
 /* Where the chunks of a batch come from. A source brings those of some peers to the batch's slot, in one of the forms
  * below; the pipeline of `partition` asks all sources, and does not know which peer belongs to which:
  *
- *     mapped_source    peers that show their scratch buffer: one copy out of it each          (ranks of a node)
+ *     mapped_source    peers that show their scratch buffer: one copy out of it each, by turns (ranks of a node)
  *     message_source   all others: messages, in the order of all batches                      (any transport)
  *
  *     slot of a batch, 4 ranks    | rank r+1 | r+2    | r+3 |      each peer's chunk, whichever source brings it
@@ -31,6 +31,7 @@ struct batch_space {
     char *unpacked;     /* of batch_slot_keys(), the same: chunks before the sort of their batch, or before they are packed. NULL: no
                            chunk is packed */
     const struct engine_map *map;
+    hsort_status (*advance)(struct batch_space *space); /* all sources, as below */
 };
 
 /* The sources' functions. Collective over the source's pairs, all of them: a failed rank keeps to the schedule. */
@@ -39,10 +40,11 @@ struct batch_source_ops {
     hsort_status (*begin)(struct batch_space *space, void *tables);
 
     /* Bring its peers' chunks of batch `number` of this rank to the slot, or to where chunk[] then says; batches follow each
-     * other, 0, 1, ... On return they are there, or come by work that is queued on STREAM_IN or STREAM_WORK. */
+     * other, 0, 1, ... On return they are there, or come by work that is queued on STREAM_IN or STREAM_WORK. Who waits here for other
+     * ranks calls space->advance() meanwhile. */
     hsort_status (*fetch)(struct batch_space *space, void *tables, int number);
 
-    /* Bring on what goes on beside the engine's work; never waits. NULL: nothing does. */
+    /* Bring on what goes on beside the engine's work; never waits. */
     hsort_status (*advance)(void *tables);
 
     /* All batches have been fetched and queued: nobody reads this rank's scratch buffer any more on return. */
@@ -51,9 +53,10 @@ struct batch_source_ops {
 
 extern const struct batch_source_ops mapped_source, message_source;
 
-/* The tables of a message_source; mapped_source has none. *tables is NULL after an error. Errors HSORT_HOST_MEMORY, the
- * engine's. */
+/* Their tables. *tables is NULL after an error. Errors HSORT_HOST_MEMORY, the engine's. */
+hsort_status mapped_source_open(int size, struct engine *engine, void **tables);
 hsort_status message_source_open(int size, struct engine *engine, void **tables);
-void message_source_close(void *tables, struct engine *engine); /* NULL tables are fine */
+void mapped_source_close(void *tables, struct engine *engine); /* NULL tables are fine, as below */
+void message_source_close(void *tables, struct engine *engine);
 
 #endif

@@ -79,8 +79,8 @@ struct exchange_ops {
     bool (*can)(const struct comm *comm, const struct engine *engine, const struct transport *transport);
 
     /* Does it pay for shards of `keys` keys on `size` ranks, beside the entries that follow it in the table?
-     * Pure. */
-    bool (*pays)(hsort_engine engine, int size, int64_t keys, int key_bytes);
+     * packs: keys are packed on the path between some of them (packed_paths.h). Pure. */
+    bool (*pays)(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes);
 
     /* Make the tables, with the context: so no sort lacks memory for them once keys have moved. *tables is
      * NULL after an error. NULL: it has none. Not collective. Errors HSORT_HOST_MEMORY, the engine's. */
@@ -118,6 +118,7 @@ extern const struct exchange_ops *const exchange_table[EXCHANGES];
  *   usable   bit 1 << kind is set for those that can be run
  *   Returns  NULL, of raw keys only: none is to be tried. */
 const struct exchange_ops *exchange_choose(hsort_exchange wanted, enum exchange_input input, unsigned usable,
-                                           hsort_engine engine, int size, int64_t keys, int key_bytes);
+                                           hsort_engine engine, int size, bool packs, int64_t keys,
+                                           int key_bytes);
 
 #endif

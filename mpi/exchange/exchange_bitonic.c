@@ -101,9 +101,9 @@ static hsort_status compare_split(struct exchange *x, int partner)
 }
 
 /* Two ranks send each other half of their keys in one round. */
-static bool bitonic_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
+static bool bitonic_pays(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes)
 {
-    (void)engine, (void)size, (void)keys, (void)key_bytes;
+    (void)engine, (void)size, (void)packs, (void)keys, (void)key_bytes;
     return true;
 }
 

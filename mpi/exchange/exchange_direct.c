@@ -79,11 +79,14 @@ static hsort_status open_direct(int size, struct engine *engine, void **tables)
 
 /* Each key moves once, where the network moves it log(P) / 2 times or more. But there are P - 1 messages and
  * the rounds of the splitters: on an engine whose steps take next to no time, fewer keys than these are
- * sooner moved by the network. */
-static bool direct_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
+ * sooner moved by the network. Of two ranks both move half of the keys, and only this one packs them, which takes a GPU less than
+ * it saves from so many on. */
+static bool direct_pays(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes)
 {
     enum { HOST_KEYS_MIN = 1 << 13 };
-    (void)key_bytes;
+    const double packed_bytes_min = 128 << 20;
+    if (size == 2)
+        return engine == HSORT_ENGINE_CUDA && packs && (double)keys * key_bytes >= packed_bytes_min;
     return size > 2 && (engine == HSORT_ENGINE_CUDA || keys >= HOST_KEYS_MIN);
 }
 

@@ -74,6 +74,7 @@ static void close_partition(void *tables, struct engine *engine)
     free(p->space.shown);
     free(p->space.chunk);
     batch_plan_close(p->plan);
+    mapped_source_close(p->source_tables[0], engine);
     message_source_close(p->source_tables[1], engine);
     free(p);
 }
@@ -89,6 +90,7 @@ static hsort_status make_tables(struct partition_tables *p, int size, struct eng
     TRY(region_map_open(size, &p->map));
     TRY(batch_plan_open(size, &p->plan));
     p->space.plan = p->plan;
+    TRY(mapped_source_open(size, engine, &p->source_tables[0]));
     TRY(message_source_open(size, engine, &p->source_tables[1]));
     TRY(engine->ops->event_create(engine, &p->queued));
     for (int slot = 0; slot < BATCH_SLOTS; slot++) {
@@ -270,6 +272,15 @@ static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, vo
     return status;
 }
 
+static hsort_status advance_sources(struct batch_space *space)
+{
+    const struct partition_tables *p = space->x->tables;
+    hsort_status status = HSORT_OK;
+    for (int i = 0; i < SOURCES; i++)
+        keep_first_error(&status, sources[i]->advance(p->source_tables[i]));
+    return status;
+}
+
 /* Wait for the work that is queued, while messages go on. No more is queued for them meanwhile: the engine is wanted. */
 static hsort_status advance_until_sorted(struct exchange *x)
 {
@@ -279,9 +290,7 @@ static hsort_status advance_until_sorted(struct exchange *x)
     p->space.engine_is_wanted = true;
     while (status == HSORT_OK && !done) {
         keep_first_error(&status, x->engine->ops->event_done(x->engine, p->queued, &done));
-        for (int i = 0; i < SOURCES && !done; i++)
-            if (sources[i]->advance)
-                keep_first_error(&status, sources[i]->advance(p->source_tables[i]));
+        keep_first_error(&status, advance_sources(&p->space));
     }
     p->space.engine_is_wanted = false;
     return status;
@@ -364,6 +373,7 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     hsort_status status = HSORT_OK;
     bool too_much;
     space->x = x;
+    space->advance = advance_sources;
     space->queued = 0;
     p->others_left = false;
     space->scratch = scratch_of(x);
@@ -406,8 +416,9 @@ static bool can_partition(const struct comm *comm, const struct engine *engine,
 }
 
 /* For smaller shards its steps take longer than what it saves. A rank that is alone has nothing to exchange. */
-static bool partition_pays(hsort_engine engine, int size, int64_t keys, int key_bytes)
+static bool partition_pays(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes)
 {
+    (void)packs;
     const double bytes_min = 384 << 20;
     return engine == HSORT_ENGINE_CUDA && size > 1 && (double)keys * key_bytes >= bytes_min;
 }

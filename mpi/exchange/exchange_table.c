@@ -1,6 +1,6 @@
 /* The table of exchanges, and the plain rule by which AUTO takes one of them.
  *
- * A rule and no measurement: it depends on the engine, the number of ranks and the size of a shard alone. So
+ * A rule and no measurement: it depends on the engine, the number of ranks, the size of a shard, and whether paths are slow alone. So
  * it costs nothing when a context is made, and is the same on every rank and in every run. Not by
  * measured rates: they would choose otherwise only where a sort takes a few milliseconds. mpi/README.md holds
  * the rule against the cost model. */
@@ -12,7 +12,8 @@ const struct exchange_ops *const exchange_table[EXCHANGES] = {&exchange_partitio
                                                               &exchange_bitonic};
 
 const struct exchange_ops *exchange_choose(hsort_exchange wanted, enum exchange_input input, unsigned usable,
-                                           hsort_engine engine, int size, int64_t keys, int key_bytes)
+                                           hsort_engine engine, int size, bool packs, int64_t keys,
+                                           int key_bytes)
 {
     const struct exchange_ops *pays = NULL;
     for (int i = 0; i < EXCHANGES; i++) {
@@ -21,7 +22,7 @@ const struct exchange_ops *exchange_choose(hsort_exchange wanted, enum exchange_
             continue;
         if (ops->kind == wanted)
             return ops;
-        if (!pays && ops->pays(engine, size, keys, key_bytes))
+        if (!pays && ops->pays(engine, size, packs, keys, key_bytes))
             pays = ops;
     }
     return input == EXCHANGE_TAKES_RAW && wanted != HSORT_EXCHANGE_AUTO ? NULL : pays;

@@ -1,12 +1,49 @@
 /* Chunks out of mapped memory: every rank shows each peer the part of its scratch buffer which that one wants, and copies
- * what it wants itself.
+ * what it wants itself, by turns (peer_reader.h).
  *
  *     begin   expose to each peer on the node     a few short messages a pair
  *     fetch   copies on STREAM_IN                 none
- *     end     conceal                             one short message each way */
-#include "kernels/base/first_error.h"
+ *     end     conceal                             one short message each way
+ *
+ * A fetch returns when the last copy has begun. Its turn is given back by whoever waits next, as all who wait advance the sources; of
+ * the last batch the fetch itself waits for that. */
 #include "mpi/exchange/batch_source.h"
+#include <stdlib.h>
+#include "kernels/base/first_error.h"
+#include "mpi/exchange/peer_reader.h"
 #include "mpi/exchange/step_order.h"
+
+struct mapped_tables {
+    struct batch_space *space;
+    struct peer_reader reader;
+    bool *wanted; /* [size] by step: chunks of the batch that are not queued yet */
+};
+
+void mapped_source_close(void *tables, struct engine *engine)
+{
+    struct mapped_tables *m = tables;
+    (void)engine;
+    if (!m)
+        return;
+    peer_reader_close(&m->reader);
+    free(m->wanted);
+    free(m);
+}
+
+hsort_status mapped_source_open(int size, struct engine *engine, void **tables)
+{
+    struct mapped_tables *m = *tables = calloc(1, sizeof *m);
+    if (m)
+        m->wanted = calloc((size_t)size, sizeof *m->wanted);
+    hsort_status status = m && m->wanted
+                              ? peer_reader_open(engine, &m->reader)
+                              : status_fail(HSORT_HOST_MEMORY, "no memory for chunks of %d ranks", size);
+    if (status != HSORT_OK) {
+        mapped_source_close(m, engine);
+        *tables = NULL;
+    }
+    return status;
+}
 
 /* Where the regions of rank `reader` begin in rank `owner`'s scratch buffer, and their bytes. */
 static size_t shown_bytes(const struct batch_space *space, int owner, int reader, int64_t *at)
@@ -20,50 +57,101 @@ static size_t shown_bytes(const struct batch_space *space, int owner, int reader
 /* Ranks go through their peers in ascending order, so that none waits for one that waits for it. */
 static hsort_status begin_mapped(struct batch_space *space, void *tables)
 {
+    struct mapped_tables *m = tables;
     struct exchange *x = space->x;
     const int rank = x->comm->rank;
     hsort_status status = HSORT_OK;
+    int shown = 0;
     int64_t at;
-    (void)tables;
     for (int peer = 0; peer < x->comm->size; peer++) {
         space->shown[peer] = NULL;
         if (peer == rank || transport_path(x->transport, peer) != HSORT_TRANSPORT_IPC)
             continue;
         const size_t bytes = shown_bytes(space, rank, peer, &at);
-        keep_first_error(&status, x->transport->ops->expose(x->transport, peer, (char *)x->scratch + at, bytes,
-                                                            &space->shown[peer]));
+        keep_first_error(&status, x->transport->ops->expose(x->transport, peer, (char *)x->scratch + at,
+                                                            bytes, &space->shown[peer]));
         if (space->shown[peer])
             exchange_count_moved(x, "memory is shown", peer, (int64_t)bytes);
+        shown += space->shown[peer] != NULL;
+    }
+    m->space = space;
+    peer_reader_begin(&m->reader, x->comm, x->transport, shown);
+    return status;
+}
+
+static hsort_status advance_mapped(void *tables)
+{
+    struct mapped_tables *m = tables;
+    return peer_reader_advance(&m->reader);
+}
+
+/* Wait until the turn is given back. */
+static hsort_status end_turn(struct mapped_tables *m)
+{
+    hsort_status status = HSORT_OK;
+    while (m->reader.reading != PEER_READER_IDLE)
+        keep_first_error(&status, m->space->advance(m->space));
+    return status;
+}
+
+/* Wait until the slot is free: on the host if it is to take turns, as it may not hold one meanwhile. */
+static hsort_status wait_for_slot(struct mapped_tables *m, int number)
+{
+    struct batch_space *space = m->space;
+    struct engine *engine = space->x->engine;
+    struct engine_event *sorted = space->sorted[number % BATCH_SLOTS];
+    hsort_status status = HSORT_OK;
+    if (number < BATCH_SLOTS)
+        return HSORT_OK;
+    if (!m->reader.takes_turns)
+        return engine->ops->stream_wait_event(engine, STREAM_IN, sorted);
+    for (bool done = false; !done && status == HSORT_OK;) {
+        keep_first_error(&status, engine->ops->event_done(engine, sorted, &done));
+        keep_first_error(&status, space->advance(space));
     }
     return status;
 }
 
+/* Queue the copy of a chunk of a batch, if it is this rank's turn. *status: whether that worked. */
+static bool try_chunk(struct mapped_tables *m, const struct batch *batch, int step, hsort_status *status)
+{
+    const struct batch_space *space = m->space;
+    const struct exchange *x = space->x;
+    const int peer = step_source(x->comm, step);
+    int64_t at, shown_at;
+    const size_t bytes = (size_t)(batch_chunk(space->plan, batch, peer, &at) * x->key_bytes);
+    shown_bytes(space, peer, x->comm->rank, &shown_at);
+    const char *theirs = (const char *)space->shown[peer] + (at * x->key_bytes - shown_at);
+    return peer_reader_copy(&m->reader, peer, (char *)space->chunk[step], theirs, bytes, status);
+}
+
 static hsort_status fetch_mapped(struct batch_space *space, void *tables, int number)
 {
-    struct exchange *x = space->x;
-    const struct engine_ops *ops = x->engine->ops;
+    struct mapped_tables *m = tables;
+    const struct exchange *x = space->x;
     const struct batch *batch = batch_of(space->plan, x->comm->rank, number);
-    char *slot = space->slot[number % BATCH_SLOTS];
-    hsort_status status = HSORT_OK;
-    int64_t at, shown_at;
-    (void)tables;
+    int left = 0, before;
+    int64_t at;
     if (space->failed)
-        return HSORT_OK;
-    if (number >= BATCH_SLOTS)
-        status = ops->stream_wait_event(x->engine, STREAM_IN, space->sorted[number % BATCH_SLOTS]);
+        return end_turn(m);
+    hsort_status status = wait_for_slot(m, number);
     for (int step = 1; step < x->comm->size; step++) {
         const int peer = step_source(x->comm, step);
-        const size_t bytes = (size_t)(batch_chunk(space->plan, batch, peer, &at) * x->key_bytes);
-        if (space->shown[peer] && bytes > 0) {
-            shown_bytes(space, peer, x->comm->rank, &shown_at);
-            const char *theirs = (const char *)space->shown[peer] + (at * x->key_bytes - shown_at);
-            struct trace_span *span = trace_begin(x->comm->trace, "fetch");
-            trace_received(span, peer, (int64_t)bytes);
-            keep_first_error(&status, ops->copy(x->engine, STREAM_IN, slot, theirs, bytes));
-            trace_end(span);
-        }
-        slot += bytes;
+        m->wanted[step] = space->shown[peer] && batch_chunk(space->plan, batch, peer, &at) > 0;
+        left += m->wanted[step];
     }
+    while (left > 0) {
+        before = left;
+        for (int step = 1; step < x->comm->size; step++)
+            if (m->wanted[step] && try_chunk(m, batch, step, &status)) {
+                m->wanted[step] = false;
+                left--;
+            }
+        if (left == before)
+            keep_first_error(&status, space->advance(space));
+    }
+    if (number == batch_count(space->plan, x->comm->rank) - 1)
+        keep_first_error(&status, end_turn(m));
     return status;
 }
 
@@ -71,7 +159,7 @@ static hsort_status end_mapped(struct batch_space *space, void *tables)
 {
     struct exchange *x = space->x;
     hsort_status status = HSORT_OK;
-    (void)tables;
+    (void)tables; // the last fetch has given its turn back
     for (int peer = 0; peer < x->comm->size; peer++)
         if (space->shown[peer])
             keep_first_error(&status, x->transport->ops->conceal(x->transport, peer));
@@ -81,5 +169,6 @@ static hsort_status end_mapped(struct batch_space *space, void *tables)
 const struct batch_source_ops mapped_source = {
     .begin = begin_mapped,
     .fetch = fetch_mapped,
+    .advance = advance_mapped,
     .end = end_mapped,
 };

@@ -265,7 +265,7 @@ static hsort_status fetch_messages(struct batch_space *space, void *tables, int 
     struct trace_span *span = m->transport ? trace_begin(space->x->comm->trace, "wait for messages") : NULL;
     hsort_status status = HSORT_OK;
     while (m->transport && (m->receives.batch <= number || m->came < m->named_with[number % BATCH_SLOTS]))
-        keep_first_error(&status, advance_messages(tables));
+        keep_first_error(&status, space->advance(space));
     if (m->transport)
         trace_end(span);
     if (m->transport && status == HSORT_OK && !space->failed)

@@ -3,6 +3,7 @@
 #include "kernels/base/first_error.h"
 #include "mpi/exchange/column_messages.h"
 #include "mpi/exchange/pair_plan.h"
+#include "mpi/exchange/peer_reader.h"
 #include "mpi/exchange/region_map.h"
 
 enum {
@@ -38,6 +39,8 @@ struct pair_sorter {
     struct column_slots *slots;
     int64_t *comes_to;  /* [size] where in the first half what a peer gives begins */
     const void **shown; /* [size * COLUMNS] memory of peers; NULL: they send messages */
+    struct peer_reader reader;
+    bool *wanted; /* [size] by step: peers of whose column copies are not queued yet */
     struct engine_event *fetched, *parts[PARTS];   /* keys have come; parts of the elements */
     bool begun;                                    /* some regions of `main` are sorted */
     hsort_status status;
@@ -167,6 +170,7 @@ static void close_sorter(struct pair_sorter *s)
     for (int part = 0; part < PARTS; part++)
         s->x->engine->ops->event_destroy(s->x->engine, s->parts[part]);
     column_slots_close(s->x->engine, s->slots);
+    peer_reader_close(&s->reader);
     region_map_close(s->map);
     pair_plan_close(s->plan);
     free(s->found);
@@ -176,6 +180,7 @@ static void close_sorter(struct pair_sorter *s)
     free(s->receives);
     free(s->comes_to);
     free(s->shown);
+    free(s->wanted);
 }
 
 static hsort_status make_pair_tables(struct pair_sorter *s)
@@ -188,10 +193,12 @@ static hsort_status make_pair_tables(struct pair_sorter *s)
     s->receives = calloc(ranks, sizeof *s->receives);
     s->comes_to = calloc(ranks, sizeof *s->comes_to);
     s->shown = calloc(ranks * COLUMNS, sizeof *s->shown);
+    s->wanted = calloc(ranks, sizeof *s->wanted);
     if (!s->found || !s->gives || !s->takes || !s->sends || !s->receives || !s->comes_to || !s->shown ||
-        fault_hit(FAULT_ALLOC))
+        !s->wanted || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory for the pairs of %d ranks", s->size);
     TRY(column_slots_open(s->x->engine, s->slot_bytes, &s->slots));
+    TRY(peer_reader_open(s->x->engine, &s->reader));
     TRY(region_map_open(s->size, &s->map));
     TRY(pair_plan_open(s->size, &s->plan));
     for (int part = 0; s->x->element_bytes > 0 && part < PARTS; part++)
@@ -285,11 +292,18 @@ static void copy_own(struct pair_sorter *s)
                                          (size_t)s->count * x->element_bytes);
 }
 
+/* All columns lie in one allocation, so either all are shown or none. */
+static bool is_shown(const struct pair_sorter *s, int peer)
+{
+    return s->shown[(size_t)peer * COLUMNS + KEYS] && s->shown[(size_t)peer * COLUMNS + BESIDE];
+}
+
 /* Show each peer what it wants, where that can be; ranks go through their peers in ascending order, so that none waits for one that
  * waits for it. Collective. */
 static void show_memory(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
+    int shown = 0;
     for (int peer = 0; peer < s->size; peer++) {
         const size_t pairs = (size_t)(s->gives[peer].end - s->gives[peer].first);
         if (peer == s->rank || transport_path(x->transport, peer) != HSORT_TRANSPORT_IPC)
@@ -302,13 +316,9 @@ static void show_memory(struct pair_sorter *s)
                                  at_pair(column->given, s->gives[peer].first, column->bytes),
                                  pairs * column->bytes, &s->shown[(size_t)peer * COLUMNS + (size_t)i]));
         }
+        shown += is_shown(s, peer);
     }
-}
-
-/* All columns lie in one allocation, so either all are shown or none. */
-static bool is_shown(const struct pair_sorter *s, int peer)
-{
-    return s->shown[(size_t)peer * COLUMNS + KEYS] && s->shown[(size_t)peer * COLUMNS + BESIDE];
+    peer_reader_begin(&s->reader, x->comm, x->transport, shown);
 }
 
 /* Peers read this rank's memory no more, nor this rank theirs. Collective. */
@@ -345,24 +355,34 @@ static void exchange_messages(struct pair_sorter *s)
     s->status = column_messages_run(&messages, s->status, &moved_bytes);
 }
 
-/* Queue copies of a column of what peers show of regions first .. end - 1. */
-static void fetch_column(struct pair_sorter *s, int number, int first, int end)
+/* Queue the copy of what a peer shows of a column, of regions first .. end - 1, if it is this rank's turn. */
+static bool try_column(struct pair_sorter *s, int number, int peer, int first, int end)
 {
     const struct message_column *column = &s->columns[number];
-    for (int step = 1; step < s->size && s->status == HSORT_OK; step++) {
-        const int peer = (s->rank + step) % s->size;
-        const struct place_span own = pair_plan_pieces(s->plan, peer, s->rank, first, end);
-        const int64_t skip = own.first - s->takes[peer].first;
-        const size_t bytes = (size_t)(own.end - own.first) * column->bytes;
-        if (!is_shown(s, peer) || bytes == 0)
-            continue;
-        struct trace_span *span = trace_begin(s->x->comm->trace, "fetch");
-        trace_received(span, peer, (int64_t)bytes);
-        s->status = s->x->engine->ops->copy(
-            s->x->engine, STREAM_IN, at_pair(column->taken, s->comes_to[peer] + skip, column->bytes),
-            (const char *)s->shown[(size_t)peer * COLUMNS + (size_t)number] + (size_t)skip * column->bytes,
-            bytes);
-        trace_end(span);
+    const struct place_span own = pair_plan_pieces(s->plan, peer, s->rank, first, end);
+    const int64_t skip = own.first - s->takes[peer].first;
+    const char *shown = s->shown[(size_t)peer * COLUMNS + (size_t)number];
+    return place_span_is_empty(own) ||
+           peer_reader_copy(&s->reader, peer, at_pair(column->taken, s->comes_to[peer] + skip, column->bytes),
+                            shown + (size_t)skip * column->bytes,
+                            (size_t)(own.end - own.first) * column->bytes, &s->status);
+}
+
+/* The same of all peers. */
+static void fetch_column(struct pair_sorter *s, int number, int first, int end)
+{
+    int left = 0;
+    for (int step = 1; step < s->size; step++) {
+        s->wanted[step] = is_shown(s, (s->rank + step) % s->size);
+        left += s->wanted[step];
+    }
+    while (left > 0 && s->status == HSORT_OK) {
+        for (int step = 1; step < s->size; step++)
+            if (s->wanted[step] && try_column(s, number, (s->rank + step) % s->size, first, end)) {
+                s->wanted[step] = false;
+                left--;
+            }
+        keep_first_error(&s->status, peer_reader_advance(&s->reader));
     }
 }
 
@@ -532,6 +552,7 @@ static void fetch_and_sort_pairs(struct pair_sorter *s)
     run_batches(s);
     const int edges = sort_edges(s, regions);
     fetch_elements(s);
+    keep_first_error(&s->status, peer_reader_end(&s->reader));
     const bool has_elements = s->x->element_bytes > 0;
     if (!has_elements)
         conceal_memory(s);

@@ -3,24 +3,18 @@
 #ifndef SHARED_SLOTS_H
 #define SHARED_SLOTS_H
 
-#include "mpi/comm/comm.h"
-#include "kernels/engine.h"
+#include "mpi/transport/shared_memory.h"
 
 /* Whether a peer's slots are pinned here. */
 enum shared_pin { PIN_UNTRIED, PIN_FAILED, PIN_DONE };
 
 struct shared_slots {
-    struct engine *engine; /* borrowed */
-    size_t bytes;
-    char *own;    /* [bytes] pinned; owned. NULL: there was none to be had */
-    char **of;    /* [size] each rank's slots as mapped here, owned; NULL: the two do not share */
-    enum shared_pin *pin; /* [size] of `of` */
-    int size;
+    struct engine *engine;       /* borrowed */
+    struct shared_memory memory; /* the own slots are pinned */
+    enum shared_pin *pin;        /* [size] of those of others */
 };
 
-/* Make this rank's slots and map those of the others on its node. That a rank can share nothing, as it has a
- * /dev/shm of its own or none, is no error: `of` says with whom it does, the same on both sides of a pair.
- * Collective.
+/* Make this rank's slots and map those of the others on its node, as shared_memory_open() does. Collective.
  *   shared  [1] written; shared_slots_close() frees it; nothing to free after an error
  * Errors  not agreed: HSORT_MPI, HSORT_HOST_MEMORY. */
 hsort_status shared_slots_open(struct comm *comm, struct engine *engine, size_t bytes,

@@ -95,6 +95,19 @@ struct transport_ops {
      * reading. Collective over the pair; keeps to the schedule. */
     hsort_status (*conceal)(struct transport *transport, int peer);
 
+    /* Turns at a peer's exposed memory. Two ranks that copy from one GPU at a time get half of what its link gives, while nobody reads
+     * from another one; and who is late once stays so. Four GPUs, who copies from whom:
+     *
+     *     step by step, not quite together     A from B    B from C    C from A    D from A      of D nobody reads
+     *     by turns                             A from B    B from C    C from D    D from A
+     *
+     * has: does this rank take turns with its node? Else take_turn() is always true. take: may this rank read from the peer now? False:
+     * another one does; do something else, and ask again. give: it has read. In between wait for no other rank. To read without a turn is
+     * slow, no error. Not collective. */
+    bool (*has_turns)(const struct transport *transport);
+    bool (*take_turn)(struct transport *transport, int peer);
+    void (*give_turn)(struct transport *transport, int peer);
+
     /* Unmap. Memory that sendrecv() or expose() were given stays mapped on the peers, for the next time;
      * before it is freed, every rank must have called forget(), and the ranks must have agreed on something
      * after that:
@@ -186,12 +199,13 @@ hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t
 /* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, memory that
  * cannot be mapped, and transfers in place. Which pairs map is tried, pair by pair. Collective.
  *   other      borrowed, but owned by *transport as soon as there is one
+ *   shared     ranks of a node may share memory, for turns; the same on all ranks
  *   transport  [1] written: NULL on all ranks if no two of them map each other's memory, or after an error
  *   why        [why_bytes] then, why this rank maps no other, on one line; "" if it does
  * Errors     same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. That a
  *            pair does not map is none. */
 hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct transport *other,
-                                struct transport **transport, char *why, size_t why_bytes);
+                                bool shared, struct transport **transport, char *why, size_t why_bytes);
 
 /* What a context wants of its transports; the same on all ranks. hypersort.h documents the fields. */
 struct transport_options {

@@ -170,7 +170,8 @@ static hsort_status put_ipc_on_top(struct comm *comm, struct engine *engine,
     else if (!allowed)
         snprintf(why, sizeof why, "the option peer_memory is off");
     else if (comm->size > 1)
-        TRY(transport_open_ipc(comm, engine, *transport, &ipc, why, sizeof why));
+        TRY(transport_open_ipc(comm, engine, *transport, wanted->shared_memory != HSORT_CHOICE_OFF, &ipc, why,
+                               sizeof why));
     if (ipc)
         *transport = ipc;
     if (ipc || wanted->transport == HSORT_TRANSPORT_AUTO)

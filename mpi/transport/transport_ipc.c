@@ -17,11 +17,19 @@
  * A failed rank sends the same messages; its peers read whatever lies there. */
 #include "kernels/base/first_error.h"
 #include "mpi/transport/transport.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "mpi/transport/ipc_probe.h"
+#include "mpi/transport/shared_memory.h"
 
 enum { TAG_HEADER = 11, TAG_FETCHED = 12, TAG_PAIR = 13 };
+
+/* What a rank shares of itself with its node. */
+struct shared_turn {
+    uint64_t name;       /* shared_memory_open()'s */
+    atomic_int is_taken; /* some rank reads this one's memory */
+};
 
 /* An allocation of a peer's, mapped here. */
 struct peer_mapping {
@@ -38,6 +46,7 @@ struct ipc {
     struct engine *engine;
     bool *maps; /* [size] peers with which memory is mapped, both ways */
     struct peer_mapping *mappings;
+    struct shared_memory turns; /* a struct shared_turn of each rank; none: all read when they like */
     int exposed;          /* peers that have been exposed to, and not concealed from */
     double exposed_since; /* the first of them */
 };
@@ -197,6 +206,32 @@ static hsort_status ipc_conceal(struct transport *transport, int peer)
     return status;
 }
 
+/* ---- turns --------------------------------------------------------------------------------------------- */
+
+/* A peer's turn, or NULL: it shares none. */
+static struct shared_turn *turn_of(const struct ipc *ipc, int peer)
+{
+    return ipc->turns.of ? (struct shared_turn *)ipc->turns.of[peer] : NULL;
+}
+
+static bool ipc_has_turns(const struct transport *transport)
+{
+    return ((const struct ipc *)transport)->turns.own != NULL;
+}
+
+static bool ipc_take_turn(struct transport *transport, int peer)
+{
+    struct shared_turn *turn = turn_of((const struct ipc *)transport, peer);
+    return !turn || atomic_exchange(&turn->is_taken, true) == false;
+}
+
+static void ipc_give_turn(struct transport *transport, int peer)
+{
+    struct shared_turn *turn = turn_of((const struct ipc *)transport, peer);
+    if (turn)
+        atomic_store(&turn->is_taken, false);
+}
+
 /* ---- send and receive ---------------------------------------------------------------------------------- */
 
 /* One direction of it: a header, and a flag when the bytes have been read or must come by the other
@@ -329,6 +364,7 @@ static void free_ipc(struct ipc *ipc)
     if (!ipc)
         return;
     ipc_forget(&ipc->base, FORGET_ALL);
+    shared_memory_close(&ipc->turns);
     free(ipc->maps);
     free(ipc);
 }
@@ -347,6 +383,9 @@ static const struct transport_ops ipc_ops = {
     .path = ipc_path,
     .expose = ipc_expose,
     .conceal = ipc_conceal,
+    .has_turns = ipc_has_turns,
+    .take_turn = ipc_take_turn,
+    .give_turn = ipc_give_turn,
     .forget = ipc_forget,
 };
 
@@ -367,7 +406,7 @@ static hsort_status allocate_ipc(struct comm *comm, struct engine *engine, struc
 }
 
 hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct transport *other,
-                                struct transport **transport, char *why, size_t why_bytes)
+                                bool shared, struct transport **transport, char *why, size_t why_bytes)
 {
     struct ipc *ipc = NULL;
     bool some = false;
@@ -376,6 +415,8 @@ hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct
     hsort_status status = comm_agree(comm, allocate_ipc(comm, engine, other, &ipc));
     if (status == HSORT_OK)
         status = ipc_probe_pairs(comm, engine, ipc->maps, &some, why, why_bytes);
+    if (status == HSORT_OK && some && shared)
+        status = comm_agree(comm, shared_memory_open(comm, NULL, sizeof(struct shared_turn), &ipc->turns));
     if (status != HSORT_OK || !some) {
         free_ipc(ipc);
         return status;

@@ -77,7 +77,7 @@ struct ring {
     size_t chunk_bytes;
     bool through_host; /* staged. Else slots are engine memory, for chunks that may not be written yet */
     struct shared_slots shared; /* when through_host */
-    char *out_slots;            /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
+    char *out_slots; /* [SLOTS * chunk_bytes] when through_host: shared.memory.own, if there is one */
     char *in_slots;             /* [SLOTS * chunk_bytes] */
     struct engine_event *out_event[SLOTS], *in_event[SLOTS];
     struct ring_transfer stream; /* the one under way, if any */
@@ -169,7 +169,7 @@ static bool name_message(struct ring_transfer *transfer, struct ring_direction *
     if (next != NEXT_MESSAGE)
         return false;
     char *theirs = shared_slots_of(&ring->shared, message->what.peer);
-    message->shared = theirs && sends ? ring->shared.own : theirs;
+    message->shared = theirs && sends ? ring->shared.memory.own : theirs;
     message->request = MPI_REQUEST_NULL;
     direction->taken++;
     return true;
@@ -411,7 +411,7 @@ static void ring_close(struct transport *transport)
         ops->event_destroy(ring->engine, ring->in_event[i]);
     }
     if (ring->through_host) {
-        if (!ring->shared.own)
+        if (!ring->shared.memory.own)
             ops->free_host(ring->engine, ring->out_slots);
         shared_slots_close(&ring->shared);
         ops->free_host(ring->engine, ring->in_slots);
@@ -431,7 +431,7 @@ static hsort_status make_ring_slots(struct ring *ring)
     }
     if (!ring->through_host)
         return engine->ops->alloc(engine, bytes, (void **)&ring->in_slots);
-    ring->out_slots = ring->shared.own;
+    ring->out_slots = ring->shared.memory.own;
     if (!ring->out_slots)
         TRY(engine->ops->alloc_host(engine, bytes, (void **)&ring->out_slots));
     return engine->ops->alloc_host(engine, bytes, (void **)&ring->in_slots);

@@ -3,6 +3,7 @@
 #include "kernels/base/threads.h"
 #include "kernels/traced_engine.h"
 #include "mpi/exchange/exchange.h"
+#include "mpi/exchange/packed_paths.h"
 #include "src/library/element_call.h"
 #include "src/library/struct_size.h"
 #include <stdio.h>
@@ -238,7 +239,8 @@ static bool is_candidate(const hsort_context *ctx, const struct exchange_ops *op
     // Where keys cannot be partitioned, an exchange of sorted shards stands in.
     const bool is_open = wanted == HSORT_EXCHANGE_AUTO ||
                          (wanted == HSORT_EXCHANGE_PARTITION && ops->input == EXCHANGE_TAKES_SORTED);
-    return is_open && ops->pays(hsort_engine_in_use(ctx), ctx->comm.size, most_keys, 8);
+    return is_open && ops->pays(hsort_engine_in_use(ctx), ctx->comm.size,
+                                any_path_packs(&ctx->comm, ctx->engine, ctx->transport), most_keys, 8);
 }
 
 /* Find the exchanges that can run between these ranks, and make their tables. A rank that is alone gets the

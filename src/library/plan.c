@@ -47,15 +47,16 @@ static bool partition_is_possible(int ranks)
 }
 
 /* The exchange that AUTO takes; partitions: it may be partition. */
-static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, const hsort_plan_result *plan,
-                                    int key_bytes, bool partitions)
+static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, bool packs,
+                                    const hsort_plan_result *plan, int key_bytes, bool partitions)
 {
     const unsigned usable = 1u << HSORT_EXCHANGE_BITONIC | 1u << HSORT_EXCHANGE_DIRECT |
                             (partitions ? 1u << HSORT_EXCHANGE_PARTITION : 0);
-    const struct exchange_ops *ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_RAW, usable,
-                                                     rates->engine, ranks, plan->shard_capacity, key_bytes);
+    const struct exchange_ops *ops =
+        exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_RAW, usable, rates->engine, ranks, packs,
+                        plan->shard_capacity, key_bytes);
     if (!ops)
-        ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_SORTED, usable, rates->engine, ranks,
+        ops = exchange_choose(HSORT_EXCHANGE_AUTO, EXCHANGE_TAKES_SORTED, usable, rates->engine, ranks, packs,
                               plan->shard_capacity, key_bytes);
     return ops->kind;
 }
@@ -134,9 +135,9 @@ static void plan_exchange(const hsort_rates *rates, int ranks, bool packs, int k
 {
     const double limit = rates->engine_bytes, others = (2 + fraction) * plan->shard_bytes;
     const bool limited = limit > 0 && others <= limit;
-    plan->exchange = auto_exchange(rates, ranks, plan, key_bytes, plan->can_partition);
+    plan->exchange = auto_exchange(rates, ranks, packs, plan, key_bytes, plan->can_partition);
     if (limited && others + exchange_memory(plan, ranks, packs, key_bytes) > limit)
-        plan->exchange = auto_exchange(rates, ranks, plan, key_bytes, false);
+        plan->exchange = auto_exchange(rates, ranks, packs, plan, key_bytes, false);
     const double all = others + exchange_memory(plan, ranks, packs, key_bytes);
     plan->engine_bytes = limited && all > limit ? others : all;
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
+#include "mpi/exchange/packed_paths.h"
 #include "mpi/exchange/rebalance.h"
 #include "src/library/narrow_sort.h"
 #include "src/library/sort_codes.h"
@@ -91,15 +92,16 @@ static void choose_exchanges(struct sort *s)
     const hsort_options *o = &ctx->options;
     const hsort_engine engine = hsort_engine_in_use(ctx);
     const int size = ctx->comm.size, key_bytes = s->map.key_bytes;
+    const bool packs = any_path_packs(&ctx->comm, ctx->engine, ctx->transport);
     s->ctx->exchange = HSORT_EXCHANGE_AUTO; // of keys that are counted none runs
     if (KEY_IS_COUNTED(key_bytes))
         return;
     s->sorted_exchange = exchange_choose(o->exchange, EXCHANGE_TAKES_SORTED, ctx->usable_exchanges, engine,
-                                         size, s->capacity, key_bytes);
+                                         size, packs, s->capacity, key_bytes);
     // A rung that was asked for is what sorts, unless an exchange was asked for, too.
     if (sort_rung(ctx, key_bytes) < 0 || o->exchange != HSORT_EXCHANGE_AUTO)
         s->raw_exchange = exchange_choose(o->exchange, EXCHANGE_TAKES_RAW, ctx->usable_exchanges, engine,
-                                          size, s->capacity, key_bytes);
+                                          size, packs, s->capacity, key_bytes);
     s->ctx->exchange = s->sorted_exchange->kind;
 }
 

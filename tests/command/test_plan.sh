@@ -57,6 +57,18 @@ ok 1 plan holes.raw --type u64 -n 2 8 --transport staged --json
 json "all(p['exchange'] == 'partition' for p in r['plans'])"
 ok 1 plan holes.raw --type u64 -n 2
 has "partition*"
+# Two ranks by a path on which direct packs: so much that it pays, and not enough for partition. Without such a path bitonic does.
+truncate -s 512M holes.raw
+for way in "--ranks-per-node 1" "--transport staged"; do
+    # shellcheck disable=SC2086 # two words
+    ok 1 plan holes.raw --type u64 -n 2 $way --json
+    json "all(p['exchange'] == 'direct' and p['direct']['total_seconds'] < p['bitonic']['total_seconds'] for p in r['plans'])"
+done
+ok 1 plan holes.raw --type u64 -n 2 --json
+json "r['plans'][0]['exchange'] == 'bitonic'"
+truncate -s 128M holes.raw
+ok 1 plan holes.raw --type u64 -n 2 --ranks-per-node 1 --json
+json "r['plans'][0]['exchange'] == 'bitonic'"
 rm holes.raw
 
 # Each rate, as it is given.

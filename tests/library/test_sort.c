@@ -463,8 +463,8 @@ static bool open_shared(void)
                                "bitonic, ipc, pieces of 72 bytes") &&
                   open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_DIRECT, 0, 1,
                                "direct, all pairs") &&
-                  open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_PARTITION, 0, 1,
-                               "partition, all pairs");
+                  open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO, HSORT_EXCHANGE_PARTITION, 1000, 1,
+                               "partition, all pairs, chunks of 1000 bytes by turns");
     buffer_kinds = device_buffer_kinds(0);
     shared_leaves_regions = true;
     shared_may_map = shared_some_may;
@@ -514,8 +514,8 @@ static bool open_cuda(void)
                                      "cuda, direct, ipc") ||
                        !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_BITONIC, 0, 0,
                                      "cuda, bitonic, ipc") ||
-                       !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_PARTITION, 0, 0,
-                                     "cuda, partition, ipc")))
+                       !open_setting(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_PARTITION, 4096,
+                                     0, "cuda, partition, ipc, chunks of 4 KiB by turns")))
         return false;
     hsort_rank_info infos[MOST_RANKS];
     CHECK(hsort_topology(settings[0].ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(settings[0].ctx));

@@ -417,7 +417,7 @@ static hsort_status open_mapping(void)
     struct transport *staged = NULL;
     char why[256];
     TRY(comm_agree(&comm, transport_open_staged(&comm, engine, 64, true, &staged)));
-    const hsort_status status = transport_open_ipc(&comm, engine, staged, &transport, why, sizeof why);
+    const hsort_status status = transport_open_ipc(&comm, engine, staged, true, &transport, why, sizeof why);
     if (!transport)
         transport = staged;
     return status;

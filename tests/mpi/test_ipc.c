@@ -1,6 +1,6 @@
 /* What only the transport ipc has, where there is no GPU (shared_engine.h): peers read exposed memory;
- * mappings are made once, also over calls on elements, and are gone before memory is; both sides of a pair take the same way whatever one
- * of them cannot do; with a fault at every step nobody hangs; and who chooses it gets it, or hears why
+ * mappings are made once, also over calls on elements, and are gone before memory is; ranks take turns at each other's memory; both
+ * sides of a pair take the same way whatever one of them cannot do; with a fault at every step nobody hangs; and who chooses it gets it, or hears why
  * not. */
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
@@ -42,14 +42,51 @@ static void close_ipc(void)
     transport = NULL;
 }
 
-static bool open_ipc(void)
+static bool open_ipc_with(hsort_choice shared_memory)
 {
-    const struct transport_options wanted = {.transport = HSORT_TRANSPORT_IPC, .chunk_bytes = CHUNK};
+    const struct transport_options wanted = {
+        .transport = HSORT_TRANSPORT_IPC, .chunk_bytes = CHUNK, .shared_memory = shared_memory};
     int takes;
     status_clear();
     const hsort_status status = transport_choose(&comm, engine, &wanted, &transport, &takes);
     CHECK(status == HSORT_OK, "open: %s", comm.error);
     return status == HSORT_OK;
+}
+
+static bool open_ipc(void)
+{
+    return open_ipc_with(HSORT_CHOICE_AUTO);
+}
+
+/* ---- turns --------------------------------------------------------------------------------------------- */
+
+/* While one rank has the turn at the memory of another, a third one does not get it, but gets that at the first one's; then it
+ * does. shared: ranks share memory; else all may read at any time. */
+static void check_turns(bool shared)
+{
+    const struct transport_ops *ops = transport->ops;
+    CHECK(ops->has_turns(transport) == shared, "rank %d has turns: %d", comm.rank, !shared);
+    for (int owner = 0; owner < comm.size; owner++) {
+        const int first = (owner + 1) % comm.size, second = (owner + 2) % comm.size;
+        const bool is_first = comm.rank == first, is_second = comm.rank == second && second != owner;
+        CHECK(!is_first || ops->take_turn(transport, owner), "rank %d gets no turn at %d", first, owner);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (is_second) {
+            CHECK(ops->take_turn(transport, owner) == !shared, "ranks %d and %d have a turn at %d", first,
+                  second, owner);
+            CHECK(ops->take_turn(transport, first), "rank %d gets no turn at %d", second, first);
+            ops->give_turn(transport, first);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (is_first)
+            ops->give_turn(transport, owner);
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK(!is_second || ops->take_turn(transport, owner), "rank %d gets no turn at %d then", second,
+              owner);
+        if (is_second)
+            ops->give_turn(transport, owner);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
 }
 
 /* ---- expose and conceal -------------------------------------------------------------------------------- */
@@ -393,7 +430,7 @@ static void check_two_underneath(void)
     char why[256];
     ok(transport_open_mpi(&comm, engine, 0, &middle.other), "open mpi");
     shared_may_map = shared_some_may;
-    ok(transport_open_ipc(&comm, engine, &middle, &ipc, why, sizeof why), "open ipc");
+    ok(transport_open_ipc(&comm, engine, &middle, true, &ipc, why, sizeof why), "open ipc");
     for (int sum = 0; ipc && sum < comm.size; sum++) {
         const int peer = (sum - comm.rank + comm.size) % comm.size;
         if (peer == comm.rank)
@@ -491,8 +528,12 @@ int main(int argc, char **argv)
     if (open_ipc()) {
         check_exposures(NULL);
         check_all_at_once();
+        check_turns(true);
         close_ipc();
     }
+    if (open_ipc_with(HSORT_CHOICE_OFF))
+        check_turns(false);
+    close_ipc();
     if (open_ipc()) {
         check_mappings();
         check_open_fails();

@@ -33,10 +33,10 @@ static int names_left(void)
 /* able: [size] which ranks share. */
 static void check_slots(struct shared_slots *shared, const bool *able, const char *what)
 {
-    CHECK((shared->own != NULL) == able[comm.rank], "%s: rank %d has %s slots", what, comm.rank,
-          shared->own ? "got" : "no");
-    for (size_t i = 0; shared->own && i < BYTES; i++)
-        shared->own[i] = (char)slot_byte(comm.rank, i);
+    CHECK((shared->memory.own != NULL) == able[comm.rank], "%s: rank %d has %s slots", what, comm.rank,
+          shared->memory.own ? "got" : "no");
+    for (size_t i = 0; shared->memory.own && i < BYTES; i++)
+        shared->memory.own[i] = (char)slot_byte(comm.rank, i);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int peer = 0; peer < comm.size; peer++) {
         const bool wanted = peer != comm.rank && able[peer] && able[comm.rank];

@@ -453,7 +453,7 @@ static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t chunk
     char why[256];
     *transport = NULL;
     TRY(comm_agree(ranks, transport_open_staged(ranks, on, chunk_bytes, true, &staged)));
-    const hsort_status status = transport_open_ipc(ranks, on, staged, transport, why, sizeof why);
+    const hsort_status status = transport_open_ipc(ranks, on, staged, true, transport, why, sizeof why);
     if (!*transport)
         staged->ops->close(staged);
     if (status == HSORT_OK && !*transport && ranks->rank == 0)

@@ -125,6 +125,7 @@ static hsort_context *open_context(const struct run *run)
     options.engine = HSORT_ENGINE_HOST;
     options.exchange = run->exchange;
     options.threads = 1;
+    options.shared_memory = HSORT_CHOICE_OFF; // there are no turns: who waits for one would do so in no time
     options.peer_memory = partitions(run) ? HSORT_CHOICE_AUTO : HSORT_CHOICE_OFF;
     // Bitonic: as few pieces as an int allows, as a message more per pair and round is minutes more for a thousand ranks. The others: of
     // the library's size, as they are packed piece by piece, or sent while others are sorted.

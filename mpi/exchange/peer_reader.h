@@ -1,0 +1,47 @@
+/* Copies out of the memory that peers show, by turns (transport.h): a rank copies from the first of its peers from which no one else
+ * copies, and gives the turn back when the copy is done. So the host watches: who waits for anything else of long duration calls
+ * peer_reader_advance() meanwhile. No rank waits for another one with a turn in its hand, and copies end by themselves, so each gets its
+ * turns.
+ *
+ *     rank 0    from 1 |...| from 2 |...| from 3 |...|
+ *     rank 1    from 2 |...| 3 is taken: from 0 |...| from 3 |...|
+ *
+ * What is shorter than a message is copied without a turn: to notice that it has come takes about as long. */
+#ifndef PEER_READER_H
+#define PEER_READER_H
+
+#include "kernels/engine.h"
+#include "mpi/comm/comm.h"
+#include "mpi/transport/transport.h"
+
+struct peer_reader {
+    struct engine *engine; /* borrowed, as the next two */
+    struct transport *transport;
+    struct trace *trace;
+    bool takes_turns;
+    size_t turn_bytes;         /* of a copy that takes a turn, at least */
+    int reading;               /* the peer from which this rank copies by its turn, or PEER_READER_IDLE */
+    struct engine_event *read; /* recorded behind that copy; owned */
+};
+
+enum { PEER_READER_IDLE = -1 };
+
+/* Room for copies by this engine. After an error, too, peer_reader_close() is fine. Not collective. Errors: the engine's. */
+hsort_status peer_reader_open(struct engine *engine, struct peer_reader *reader);
+void peer_reader_close(struct peer_reader *reader); /* also if it is all 0 */
+
+/* From now on copies are from `peers` peers that have exposed their memory by this transport. */
+void peer_reader_begin(struct peer_reader *reader, const struct comm *comm, struct transport *transport,
+                       int peers);
+
+/* Queue a copy on STREAM_IN. False: it is not this rank's turn, ask again. *status: whether that worked, unless it holds an error. */
+bool peer_reader_copy(struct peer_reader *reader, int peer, void *to, const void *from, size_t bytes,
+                      hsort_status *status);
+
+/* Give the turn back if its copy is done. Never waits. Errors: the engine's; it is given back then. */
+hsort_status peer_reader_advance(struct peer_reader *reader);
+
+/* Wait until it is given back: before this rank waits for others. Errors as above. */
+hsort_status peer_reader_end(struct peer_reader *reader);
+
+#endif

@@ -5,7 +5,7 @@
 #include "tests/kernels/msd_parts.cuh"
 
 enum sample_shape {
-    SAMPLE_UNIFORM,     /* must become linear */
+    SAMPLE_UNIFORM,     /* must become linear, but for a rare one */
     SAMPLE_EVEN_RANGE,  /* the same in a part of the type */
     SAMPLE_SKEWED,      /* must become a tree, of 32 bits */
     SAMPLE_UPPER_ALIKE, /* the upper bits of almost all are alike: must become a tree of whole keys */
@@ -219,6 +219,9 @@ static void check_shares(std::vector<K> sample, int wanted, const struct split<K
     CHECK(not_alone == 0, "%s: %d values that fill buckets have none of their own", what, not_alone);
 }
 
+/* Splits of uniform keys so far, of one type; of them, trees: is_even() goes by chi-square, which a uniform sample exceeds now and then. */
+static int evens, evens_as_trees;
+
 /* A split of `wanted` buckets, if it is a tree. */
 template <typename K>
 static void check_split(int shape, int seen, int wanted, uint64_t seed)
@@ -250,8 +253,10 @@ static void check_split(int shape, int seen, int wanted, uint64_t seed)
     if (made.buckets <= 0 || made.buckets > SPLIT_BUCKETS)
         return;
     // few buckets may be even enough, or tell their splitters apart
-    if (shape <= SAMPLE_EVEN_RANGE || (shape < SAMPLE_FEW && wanted >= 40))
-        CHECK(!made.is_linear == (shape > SAMPLE_EVEN_RANGE), "%s: linear: %d", what, made.is_linear);
+    if (shape > SAMPLE_EVEN_RANGE && shape < SAMPLE_FEW && wanted >= 40)
+        CHECK(!made.is_linear, "%s: linear", what);
+    evens += shape <= SAMPLE_EVEN_RANGE;
+    evens_as_trees += shape <= SAMPLE_EVEN_RANGE && !made.is_linear;
     if ((shape == SAMPLE_SKEWED || shape == SAMPLE_UPPER_ALIKE) && wanted >= 40)
         CHECK(!made.is_short == (shape == SAMPLE_UPPER_ALIKE), "%s: short: %d", what, made.is_short);
     const std::vector<K> probes = make_probes(sample, made, &state);
@@ -326,6 +331,7 @@ static void check_splits(uint64_t *seed)
 {
     const int largest = sample_keys<K>(engine);
     const int some = 1025 + (int)(check_random(seed) % (uint64_t)(largest - 1025));
+    evens = evens_as_trees = 0;
     for (int shape = 0; shape < SAMPLE_SHAPES; shape++) {
         for (int seen : {1, 2, 7, 100, 1024, some, largest}) {
             if (small_form && seen != some)
@@ -338,6 +344,7 @@ static void check_splits(uint64_t *seed)
             }
         }
     }
+    CHECK(evens > 0 && evens_as_trees <= 2, "u%d: %d of %d splits of uniform keys are trees", BITS<K>, evens_as_trees, evens);
 }
 
 #endif

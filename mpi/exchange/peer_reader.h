@@ -6,7 +6,7 @@
  *     rank 0    from 1 |...| from 2 |...| from 3 |...|
  *     rank 1    from 2 |...| 3 is taken: from 0 |...| from 3 |...|
  *
- * What is shorter than a message is copied without a turn: to notice that it has come takes about as long. */
+ * What is shorter than a message is copied without a turn: to notice that it has come takes about as long. Nothing here is collective. */
 #ifndef PEER_READER_H
 #define PEER_READER_H
 
@@ -26,7 +26,7 @@ struct peer_reader {
 
 enum { PEER_READER_IDLE = -1 };
 
-/* Room for copies by this engine. After an error, too, peer_reader_close() is fine. Not collective. Errors: the engine's. */
+/* Room for copies by this engine. After an error, too, peer_reader_close() is fine. Errors: the engine's. */
 hsort_status peer_reader_open(struct engine *engine, struct peer_reader *reader);
 void peer_reader_close(struct peer_reader *reader); /* also if it is all 0 */
 

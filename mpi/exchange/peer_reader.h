@@ -6,7 +6,7 @@
  *     rank 0    from 1 |...| from 2 |...| from 3 |...|
  *     rank 1    from 2 |...| 3 is taken: from 0 |...| from 3 |...|
  *
- * What is shorter than a message is copied without a turn: to notice that it has come takes about as long. Nothing here is collective. */
+ * What is shorter than a message is copied without a turn, which would gain less (mpi/measured.md). Nothing here is collective. */
 #ifndef PEER_READER_H
 #define PEER_READER_H
 
@@ -34,7 +34,11 @@ void peer_reader_close(struct peer_reader *reader); /* also if it is all 0 */
 void peer_reader_begin(struct peer_reader *reader, const struct comm *comm, struct transport *transport,
                        int peers);
 
-/* Queue a copy on STREAM_IN. False: it is not this rank's turn, ask again. *status: whether that worked, unless it holds an error. */
+/* Queue a copy on STREAM_IN.
+ *   to      [bytes] engine memory of this rank
+ *   from    [bytes] of what the peer has exposed, as it is mapped here
+ *   status  [1] gets the error, unless it holds one
+ *   Returns false: it is not this rank's turn, ask again. */
 bool peer_reader_copy(struct peer_reader *reader, int peer, void *to, const void *from, size_t bytes,
                       hsort_status *status);
 

@@ -119,8 +119,8 @@ const struct option_row cli_rows[] = {
      "say on stderr how far the work is. on: a bar where rank 0's stderr is a\n"
      "terminal, which under mpirun it is not, else lines; auto, unless given:\n"
      "the bar, or nothing"},
-    {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | REPORT | INFO, COMMON, FLAG, NULL,
-     FIELD(help), "this text"},
+    {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | REPORT | INFO, COMMON, FLAG, NULL, FIELD(help),
+     "this text"},
     {"version", 'V', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | REPORT | INFO, COMMON, FLAG, NULL,
      FIELD(version), "version and build"},
 
@@ -130,8 +130,8 @@ const struct option_row cli_rows[] = {
      "100 bytes with keys of 10, as the sort benchmarks have them"},
     {"output-format", 0, SORT | GATHER, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
      "of the file to write (auto)"},
-    {"direct-io", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN | INFO, FILES, WORD,
-     WORDS(HSORT_CHOICE_LIST(OR_NAME)), FIELD(direct_io),
+    {"direct-io", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN | INFO, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
+     FIELD(direct_io),
      "move keys between disk and memory past the page cache (auto: where\n"
      "the file system can, and an input is not in the cache already)"},
     {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
@@ -141,15 +141,15 @@ const struct option_row cli_rows[] = {
     {"trace", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, TEXT, "FILE", FIELD(trace),
      "write what each rank did when, for ui.perfetto.dev, also if it fails;\n"
      "'hypersort report' draws it beside the report of sort or gather"},
-    {"trace", 0, REPORT, COMMON, TEXT, "FILE", FIELD(trace),
-     "what --trace FILE has written of the same run: a timeline"},
+    {"trace", 0, REPORT, COMMON, TEXT, "FILE", FIELD(trace), "what --trace FILE has written of the same run: a timeline"},
     {"memory", 'S', SORT | PLAN, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
      "host memory of a rank, or a part of what its node allows for all of\n"
      "its ranks (80%); what needs more is sorted by way of the disk"},
     {"temporary-directory", 'T', SORT | PLAN, FILES, TEXTS, "DIR", FIELD(temporary),
      "where sorted runs lie then (the directory of OUT); more than one -T:\n"
      "they take turns. All ranks must see them"},
-    {"temp-limit", 0, SORT, FILES, SIZE, "SIZE", FIELD(temporary_limit), "bytes there at most"},
+    {"temp-limit", 0, SORT, FILES, SIZE, "SIZE", FIELD(temporary_limit),
+     "bytes there at most"},
     {"disk", 0, PLAN | INFO, FILES, TEXT, "DIR", FIELD(disk),
      "measure how fast the disk of DIR is read and written, by all ranks at\n"
      "once, with a file of 1 GiB at most that is gone afterwards"},
@@ -182,9 +182,7 @@ const struct option_row cli_rows[] = {
      FIELD(sort.peer_memory),
      "ranks of a node map each other's GPU memory: transport ipc\n(auto: where it works)"},
     {"shared-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
-     FIELD(sort.shared_memory),
-     "transport staged uses /dev/shm inside a node, ipc takes turns by it,\nand two passes read other ranks' "
-     "runs (auto: where it works)"},
+     FIELD(sort.shared_memory), "transport staged uses /dev/shm inside a node, ipc takes turns by it,\nand two passes read other ranks' runs (auto: where it works)"},
     {"mpi-device-pointers", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.mpi_device_pointers), "give MPI GPU memory\n(auto: if it says it takes it, and a try works)"},
 

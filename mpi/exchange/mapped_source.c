@@ -16,7 +16,7 @@
 struct mapped_tables {
     struct batch_space *space;
     struct peer_reader reader;
-    bool *wanted; /* [size] by step: chunks of the batch that are not queued yet */
+    struct peer_copy *copies; /* [size] chunks of the batch that are not queued yet */
 };
 
 void mapped_source_close(void *tables, struct engine *engine)
@@ -26,7 +26,7 @@ void mapped_source_close(void *tables, struct engine *engine)
     if (!m)
         return;
     peer_reader_close(&m->reader);
-    free(m->wanted);
+    free(m->copies);
     free(m);
 }
 
@@ -34,8 +34,8 @@ hsort_status mapped_source_open(int size, struct engine *engine, void **tables)
 {
     struct mapped_tables *m = *tables = calloc(1, sizeof *m);
     if (m)
-        m->wanted = calloc((size_t)size, sizeof *m->wanted);
-    hsort_status status = m && m->wanted
+        m->copies = malloc((size_t)size * sizeof *m->copies);
+    hsort_status status = m && m->copies
                               ? peer_reader_open(engine, &m->reader)
                               : status_fail(HSORT_HOST_MEMORY, "no memory for chunks of %d ranks", size);
     if (status != HSORT_OK) {
@@ -112,45 +112,42 @@ static hsort_status wait_for_slot(struct mapped_tables *m, int number)
     return status;
 }
 
-/* Queue the copy of a chunk of a batch, if it is this rank's turn. *status: whether that worked. */
-static bool try_chunk(struct mapped_tables *m, const struct batch *batch, int step, hsort_status *status)
+/* List the chunks of a batch that mapped peers have. Returns how many there are. */
+static int list_chunks(struct mapped_tables *m, const struct batch *batch)
 {
     const struct batch_space *space = m->space;
     const struct exchange *x = space->x;
-    const int peer = step_source(x->comm, step);
-    int64_t at, shown_at;
-    const size_t bytes = (size_t)(batch_chunk(space->plan, batch, peer, &at) * x->key_bytes);
-    shown_bytes(space, peer, x->comm->rank, &shown_at);
-    const char *theirs = (const char *)space->shown[peer] + (at * x->key_bytes - shown_at);
-    return peer_reader_copy(&m->reader, peer, (char *)space->chunk[step], theirs, bytes, status);
+    int count = 0;
+    for (int step = 1; step < x->comm->size; step++) {
+        const int peer = step_source(x->comm, step);
+        const char *theirs = space->shown[peer];
+        int64_t at, shown_at;
+        const int64_t keys = batch_chunk(space->plan, batch, peer, &at);
+        if (!theirs || keys == 0)
+            continue;
+        shown_bytes(space, peer, x->comm->rank, &shown_at);
+        m->copies[count++] = (struct peer_copy){.peer = peer,
+                                                .to = (char *)space->chunk[step],
+                                                .from = theirs + (at * x->key_bytes - shown_at),
+                                                .bytes = (size_t)(keys * x->key_bytes)};
+    }
+    return count;
 }
 
 static hsort_status fetch_mapped(struct batch_space *space, void *tables, int number)
 {
     struct mapped_tables *m = tables;
-    const struct exchange *x = space->x;
-    const struct batch *batch = batch_of(space->plan, x->comm->rank, number);
-    int left = 0, before;
-    int64_t at;
+    const int rank = space->x->comm->rank;
     if (space->failed)
         return end_turn(m);
     hsort_status status = wait_for_slot(m, number);
-    for (int step = 1; step < x->comm->size; step++) {
-        const int peer = step_source(x->comm, step);
-        m->wanted[step] = space->shown[peer] && batch_chunk(space->plan, batch, peer, &at) > 0;
-        left += m->wanted[step];
-    }
-    while (left > 0) {
-        before = left;
-        for (int step = 1; step < x->comm->size; step++)
-            if (m->wanted[step] && try_chunk(m, batch, step, &status)) {
-                m->wanted[step] = false;
-                left--;
-            }
+    for (int left = list_chunks(m, batch_of(space->plan, rank, number)); left > 0;) {
+        const int before = left;
+        left = peer_reader_copy(&m->reader, m->copies, left, &status);
         if (left == before)
             keep_first_error(&status, space->advance(space));
     }
-    if (number == batch_count(space->plan, x->comm->rank) - 1)
+    if (number == batch_count(space->plan, rank) - 1)
         keep_first_error(&status, end_turn(m));
     return status;
 }

@@ -40,7 +40,7 @@ struct pair_sorter {
     int64_t *comes_to;  /* [size] where in the first half what a peer gives begins */
     const void **shown; /* [size * COLUMNS] memory of peers; NULL: they send messages */
     struct peer_reader reader;
-    bool *wanted; /* [size] by step: peers of whose column copies are not queued yet */
+    struct peer_copy *copies;                      /* [size] of a column, that are not queued yet */
     struct engine_event *fetched, *parts[PARTS];   /* keys have come; parts of the elements */
     bool begun;                                    /* some regions of `main` are sorted */
     hsort_status status;
@@ -180,7 +180,7 @@ static void close_sorter(struct pair_sorter *s)
     free(s->receives);
     free(s->comes_to);
     free(s->shown);
-    free(s->wanted);
+    free(s->copies);
 }
 
 static hsort_status make_pair_tables(struct pair_sorter *s)
@@ -193,9 +193,9 @@ static hsort_status make_pair_tables(struct pair_sorter *s)
     s->receives = calloc(ranks, sizeof *s->receives);
     s->comes_to = calloc(ranks, sizeof *s->comes_to);
     s->shown = calloc(ranks * COLUMNS, sizeof *s->shown);
-    s->wanted = calloc(ranks, sizeof *s->wanted);
+    s->copies = malloc(ranks * sizeof *s->copies);
     if (!s->found || !s->gives || !s->takes || !s->sends || !s->receives || !s->comes_to || !s->shown ||
-        !s->wanted || fault_hit(FAULT_ALLOC))
+        !s->copies || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory for the pairs of %d ranks", s->size);
     TRY(column_slots_open(s->x->engine, s->slot_bytes, &s->slots));
     TRY(peer_reader_open(s->x->engine, &s->reader));
@@ -355,33 +355,33 @@ static void exchange_messages(struct pair_sorter *s)
     s->status = column_messages_run(&messages, s->status, &moved_bytes);
 }
 
-/* Queue the copy of what a peer shows of a column, of regions first .. end - 1, if it is this rank's turn. */
-static bool try_column(struct pair_sorter *s, int number, int peer, int first, int end)
+/* List what peers show of a column, of regions first .. end - 1. Returns how many copies that takes. */
+static int list_copies(struct pair_sorter *s, int number, int first, int end)
 {
     const struct message_column *column = &s->columns[number];
-    const struct place_span own = pair_plan_pieces(s->plan, peer, s->rank, first, end);
-    const int64_t skip = own.first - s->takes[peer].first;
-    const char *shown = s->shown[(size_t)peer * COLUMNS + (size_t)number];
-    return place_span_is_empty(own) ||
-           peer_reader_copy(&s->reader, peer, at_pair(column->taken, s->comes_to[peer] + skip, column->bytes),
-                            shown + (size_t)skip * column->bytes,
-                            (size_t)(own.end - own.first) * column->bytes, &s->status);
+    int count = 0;
+    for (int step = 1; step < s->size; step++) {
+        const int peer = (s->rank + step) % s->size;
+        const struct place_span own = pair_plan_pieces(s->plan, peer, s->rank, first, end);
+        const int64_t skip = own.first - s->takes[peer].first;
+        const char *theirs = s->shown[(size_t)peer * COLUMNS + (size_t)number];
+        if (!is_shown(s, peer) || place_span_is_empty(own))
+            continue;
+        s->copies[count++] =
+            (struct peer_copy){.peer = peer,
+                               .to = at_pair(column->taken, s->comes_to[peer] + skip, column->bytes),
+                               .from = theirs + (size_t)skip * column->bytes,
+                               .bytes = (size_t)(own.end - own.first) * column->bytes};
+    }
+    return count;
 }
 
-/* The same of all peers. */
+/* Queue these copies. */
 static void fetch_column(struct pair_sorter *s, int number, int first, int end)
 {
-    int left = 0;
-    for (int step = 1; step < s->size; step++) {
-        s->wanted[step] = is_shown(s, (s->rank + step) % s->size);
-        left += s->wanted[step];
-    }
+    int left = list_copies(s, number, first, end);
     while (left > 0 && s->status == HSORT_OK) {
-        for (int step = 1; step < s->size; step++)
-            if (s->wanted[step] && try_column(s, number, (s->rank + step) % s->size, first, end)) {
-                s->wanted[step] = false;
-                left--;
-            }
+        left = peer_reader_copy(&s->reader, s->copies, left, &s->status);
         keep_first_error(&s->status, peer_reader_advance(&s->reader));
     }
 }

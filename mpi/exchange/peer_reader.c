@@ -35,19 +35,26 @@ static bool may_copy(struct peer_reader *reader, int peer, size_t bytes)
     return true;
 }
 
-bool peer_reader_copy(struct peer_reader *reader, int peer, void *to, const void *from, size_t bytes,
-                      hsort_status *status)
+static void queue_copy(struct peer_reader *reader, const struct peer_copy *copy, hsort_status *status)
 {
     const struct engine_ops *ops = reader->engine->ops;
-    if (!may_copy(reader, peer, bytes))
-        return false;
     struct trace_span *span = trace_begin(reader->trace, "fetch");
-    trace_received(span, peer, (int64_t)bytes);
-    keep_first_error(status, ops->copy(reader->engine, STREAM_IN, to, from, bytes));
+    trace_received(span, copy->peer, (int64_t)copy->bytes);
+    keep_first_error(status, ops->copy(reader->engine, STREAM_IN, copy->to, copy->from, copy->bytes));
     trace_end(span);
-    if (reader->reading == peer)
+    if (reader->reading == copy->peer)
         keep_first_error(status, ops->event_record(reader->engine, reader->read, STREAM_IN));
-    return true;
+}
+
+int peer_reader_copy(struct peer_reader *reader, struct peer_copy *copies, int count, hsort_status *status)
+{
+    int left = 0;
+    for (int i = 0; i < count; i++)
+        if (may_copy(reader, copies[i].peer, copies[i].bytes))
+            queue_copy(reader, &copies[i], status);
+        else
+            copies[left++] = copies[i];
+    return left;
 }
 
 hsort_status peer_reader_advance(struct peer_reader *reader)

@@ -34,13 +34,19 @@ void peer_reader_close(struct peer_reader *reader); /* also if it is all 0 */
 void peer_reader_begin(struct peer_reader *reader, const struct comm *comm, struct transport *transport,
                        int peers);
 
-/* Queue a copy on STREAM_IN.
- *   to      [bytes] engine memory of this rank
- *   from    [bytes] of what the peer has exposed, as it is mapped here
- *   status  [1] gets the error, unless it holds one
- *   Returns false: it is not this rank's turn, ask again. */
-bool peer_reader_copy(struct peer_reader *reader, int peer, void *to, const void *from, size_t bytes,
-                      hsort_status *status);
+/* A copy out of what a peer has exposed. */
+struct peer_copy {
+    int peer;
+    void *to;         /* [bytes] engine memory of this rank */
+    const void *from; /* [bytes] of the peer's, as it is mapped here */
+    size_t bytes;
+};
+
+/* Queue copies on STREAM_IN, in the order of the list, but for those whose turn it is not; never waits.
+ *   copies  [count] on return those that are left
+ *   status  [1] gets the first error, unless it holds one
+ *   Returns how many are left: for these ask again. */
+int peer_reader_copy(struct peer_reader *reader, struct peer_copy *copies, int count, hsort_status *status);
 
 /* Give the turn back if its copy is done. Never waits. Errors: the engine's; it is given back then. */
 hsort_status peer_reader_advance(struct peer_reader *reader);

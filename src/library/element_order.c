@@ -186,16 +186,18 @@ bool element_order_takes_pairs(const struct element_order *order, const struct e
     return element_order_has_bare_keys(order) && engine_takes_pairs(order, pairs);
 }
 
-/* Is there room for so many bytes, of which the context has some? */
-static hsort_status has_room_for(hsort_context *ctx, size_t bytes, size_t had, bool *fits)
+/* Is there room for so many bytes of workspace and of codes? What the context has too much of one is of no use to the other. */
+static hsort_status has_room_for(hsort_context *ctx, size_t workspace, size_t codes, bool *fits)
 {
+    const size_t more_workspace = workspace > ctx->workspace_bytes ? workspace - ctx->workspace_bytes : 0,
+                 more_codes = codes > ctx->codes_bytes ? codes - ctx->codes_bytes : 0;
     size_t free_bytes;
-    *fits = bytes <= had;
+    *fits = more_workspace + more_codes == 0;
     if (*fits)
         return HSORT_OK;
     spare_drop(&ctx->spare);
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    *fits = bytes <= free_bytes + had;
+    *fits = more_workspace + more_codes <= free_bytes;
     return HSORT_OK;
 }
 
@@ -223,10 +225,7 @@ static hsort_status can_sort_positions(struct element_order *order, const struct
     if (!engine_takes_pairs(order, pairs))
         return HSORT_OK;
     TRY(ctx->engine->ops->pairs->workspace(ctx->engine, pairs, &bytes));
-    // What one of the two has too much is of no use to the other.
-    const size_t had = (ctx->workspace_bytes < bytes ? ctx->workspace_bytes : bytes) +
-                       (ctx->codes_bytes < more ? ctx->codes_bytes : more);
-    return has_room_for(ctx, bytes + more, had, can);
+    return has_room_for(ctx, bytes, more, can);
 }
 
 /* Keys that are one array, with their positions. keys: where they are wanted, or NULL. */
@@ -295,7 +294,7 @@ static hsort_status sort_numbered_alone(struct element_order *order, void *keys,
     size_t bytes;
     void *sorted;
     TRY(engine->ops->sort_workspace(engine, rung, order->code_bytes, order->count, order->count, &bytes));
-    TRY(has_room_for(ctx, bytes + code_bytes, ctx->workspace_bytes + ctx->codes_bytes, done));
+    TRY(has_room_for(ctx, bytes, code_bytes, done));
     if (!*done)
         return HSORT_OK;
     TRY(context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, code_bytes));

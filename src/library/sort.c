@@ -137,7 +137,6 @@ static hsort_status agree_on_plan(struct sort *s)
 static hsort_status reserve_memory(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    TRY(context_unmap(ctx, sort_outgrows(s)));
     TRY(context_agree(ctx, sort_reserve(s)));
     TRY(sort_reserve_exchange(s));
     s->x.current_offset = ctx->have_offset;

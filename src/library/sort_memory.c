@@ -47,34 +47,26 @@ static size_t total_growth(const hsort_context *ctx, const struct sort_sizes *si
            growth(ctx->workspace_bytes, sizes->workspace);
 }
 
-static hsort_status has_memory(const struct sort *s, const struct sort_sizes *sizes, bool *enough)
+/* Does what other sorts have left, larger than this one needs it, take the room for the rest? */
+static hsort_status find_crowding(hsort_context *ctx, const struct sort_sizes *sizes, bool *is_crowded)
 {
-    hsort_context *ctx = s->ctx;
     size_t free_bytes = 0;
     const size_t grows = total_growth(ctx, sizes);
     if (grows > 0) { // the system is not asked before each of many small sorts
         spare_drop(&ctx->spare);
         TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
     }
-    *enough = grows <= free_bytes;
+    *is_crowded = grows > free_bytes;
     return HSORT_OK;
 }
 
-/* Does what other sorts have left, larger than this one needs it, take the room for the rest? */
-static bool is_crowded(const struct sort *s)
-{
-    struct sort_sizes sizes = {.keys = lends(s) ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
-    bool enough;
-    return size_for(s, s->capacity, &sizes) == HSORT_OK && has_memory(s, &sizes, &enough) == HSORT_OK &&
-           !enough;
-}
-
-bool sort_outgrows(const struct sort *s)
+/* Does a buffer make way for a larger one? Other ranks may have it mapped. */
+static bool outgrows(const struct sort *s)
 {
     const hsort_context *ctx = s->ctx;
     const size_t bytes = (size_t)s->capacity * (size_t)s->map.key_bytes;
     return (ctx->buffer[0] && ctx->buffer_bytes[0] < bytes) ||
-           (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s)) || is_crowded(s);
+           (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s));
 }
 
 /* Can all ranks of this node have the host memory that they want? Not asked for GPU memory, which is each
@@ -147,7 +139,7 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
     return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
 }
 
-/* Of several ranks, all have unmapped what goes: sort_outgrows(). The codes may be what is sorted. */
+/* Of several ranks, all have unmapped what goes. The codes may be what is sorted. */
 static void drop_others(const struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -161,16 +153,19 @@ hsort_status sort_reserve(struct sort *s)
     hsort_context *ctx = s->ctx;
     const bool lent = lends(s);
     struct sort_sizes sizes = {.keys = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
-    bool enough = true;
+    bool is_crowded = false; // found once: the answer may be another one once ranks have unmapped
     s->scratch_keys = s->capacity;
-    const hsort_status sized = size_for(s, s->scratch_keys, &sizes);
-    if (!comm_is_alone(&ctx->comm)) // also after a failure: the other ranks wait there
+    hsort_status status = size_for(s, s->scratch_keys, &sizes);
+    if (status == HSORT_OK)
+        status = find_crowding(ctx, &sizes, &is_crowded);
+    TRY(context_unmap(ctx, is_crowded ||
+                               outgrows(s))); // as the next, also after a failure: the other ranks wait there
+    if (!comm_is_alone(&ctx->comm))
         TRY(check_node_memory(s, &sizes));
-    TRY(sized);
-    TRY(has_memory(s, &sizes, &enough));
-    if (!enough && comm_is_alone(&ctx->comm))
+    TRY(status);
+    if (is_crowded && comm_is_alone(&ctx->comm))
         TRY(take_less(s, &sizes));
-    else if (!enough)
+    else if (is_crowded)
         drop_others(s);
     TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, sizes.workspace));
     TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], sizes.scratch));
@@ -212,8 +207,8 @@ static hsort_status lacks_memory(const struct sort *s, bool *lacks)
     sizes.keys = keys_bytes;
     if (total_growth(s->ctx, &sizes) == 0) // the context holds it all: the system need not be asked
         return HSORT_OK;
-    spare_drop(&s->ctx->spare);
     TRY(sort_engine_bytes(s->ctx, &bytes));
+    bytes += spare_idle_bytes(&s->ctx->spare); // which go before this sort takes memory
     *lacks = sizes.keys + sizes.scratch + sizes.workspace > bytes;
     if (!*lacks || !comm_is_alone(&s->ctx->comm))
         return HSORT_OK;

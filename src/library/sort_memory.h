@@ -101,13 +101,10 @@ size_t sort_run_bytes(const struct sort *s);
  * choice. Pure. */
 int sort_rung(const hsort_context *ctx, int key_bytes);
 
-/* Does a buffer make way for a larger one? Other ranks may have it mapped. Not collective. */
-bool sort_outgrows(const struct sort *s);
-
 /* Two buffers of the capacity each, and workspace; a rank that is alone may take less for the second one. The
  * caller's output serves as the first if it is large enough. Fills s->x and s->scratch_keys. Takes nothing if
- * the ranks of this node want more host memory than there is. Collective over the node; the caller agrees on
- * the status. */
+ * the ranks of this node want more host memory than there is; what other ranks have mapped is unmapped before
+ * it goes. Collective; the caller agrees on the status. */
 hsort_status sort_reserve(struct sort *s);
 
 /* Memory for s->raw_exchange and s->sorted_exchange, beside that of any sort. If not every rank has it, the raw one is not tried;

@@ -456,6 +456,30 @@ static bool open_host(void)
 }
 
 #ifdef SHARED_ENGINE
+/* While peers map what the first sort took, memory fills up between one look of rank 0 and the next, as where other processes use
+ * its GPU: no rank frees what others map (shared_engine.h). */
+static void test_crowding(int look)
+{
+    enum { COUNT = 60000 };
+    if (!open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_DIRECT, 0, 1, "memory fills up"))
+        return;
+    hsort_context *ctx = settings[--setting_count].ctx;
+    uint64_t *keys = shared_alloc(2 * COUNT * sizeof *keys), *out = shared_alloc(2 * COUNT * sizeof *out);
+    const int64_t wanted = COUNT - (rank == 0) + (rank == 1); // so rank 0's output is no buffer of keys
+    uint64_t random = (uint64_t)(rank + size * look);
+    for (int i = 0; i < 2 * COUNT; i++)
+        keys[i] = check_random(&random);
+    CHECK(hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, COUNT, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    shared_fills_up = rank == 0 ? look : 0;
+    CHECK(hsort_sort_to(ctx, HSORT_U64, HSORT_ASCENDING, keys + COUNT, COUNT, out, wanted, NULL) == HSORT_OK,
+          "look %d: %s", look, hsort_last_error(ctx));
+    shared_fills_up = 0;
+    hsort_destroy(&ctx);
+    shared_free(keys);
+    shared_free(out);
+}
+
 /* Every rank reads every other one's memory, or some do. */
 static bool open_shared(void)
 {
@@ -556,6 +580,10 @@ int main(int argc, char **argv)
     if (cuda ? open_cuda() : shared ? open_shared() : open_host()) {
         if (size >= 3)
             test_one_in_place();
+#ifdef SHARED_ENGINE
+        for (int look = 1; shared && size > 1 && look <= 4; look++)
+            test_crowding(look);
+#endif
         int number = run_fixed(seed);
         number = run_at_rest(seed, number);
         number = run_random(seed, number, cuda ? 10 : 7, cuda ? 3000017 : 100003);

@@ -52,7 +52,7 @@ struct allocation_name {
 
 bool (*shared_may_map)(int owner, int reader);
 bool shared_leaves_regions;
-int shared_open_fails, shared_opened, shared_mapped;
+int shared_open_fails, shared_opened, shared_mapped, shared_fills_up;
 int64_t shared_written;
 
 bool shared_some_may(int owner, int reader)
@@ -278,6 +278,16 @@ static hsort_status space_of(struct engine *engine, const void *pointer, enum en
     return HSORT_OK;
 }
 
+static hsort_status memory_free(struct engine *engine, size_t *bytes)
+{
+    TRY(host_ops->memory_free(engine, bytes));
+    if (shared_fills_up == 1)
+        *bytes = 1;
+    else if (shared_fills_up > 1)
+        shared_fills_up--;
+    return HSORT_OK;
+}
+
 static void *alloc_pinned(size_t bytes)
 {
     for (int place = 0; place < PINNED; place++)
@@ -315,6 +325,7 @@ hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct en
     shared.space_of = space_of;
     shared.alloc = alloc_pages;
     shared.free = free_pages;
+    shared.memory_free = memory_free;
     shared.peer = &peer;
     (*engine)->ops = &shared;
     return HSORT_OK;

@@ -16,6 +16,9 @@ bool shared_some_may(int owner, int reader);
 /* The nth next open() of another process's memory by this process fails; 0: none. */
 extern int shared_open_fails;
 
+/* The nth next memory_free() of this process, and all behind it, finds next to nothing; 0: what there is. */
+extern int shared_fills_up;
+
 /* Two of three sort_regions() leave the ends of each region exchanged; every second settle_regions() says
  * that this is too much to be settled, as an engine may. */
 extern bool shared_leaves_regions;

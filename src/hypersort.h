@@ -167,7 +167,7 @@ typedef struct hsort_options {
     hsort_binding binding;
     int threads;                      /* of the host engine on this rank, at most 4 for each processing unit
                                          of the machine, or 64; 0: one for each core that the rank may use */
-    size_t chunk_bytes;               /* of one message; 0: the default; at most 1 GiB */
+    size_t chunk_bytes;               /* of one message, a multiple of 8; 0: the default; at most 1 GiB */
     size_t device_memory_limit;       /* bytes a rank may take on its GPU, or of the host engine, which then
                                          works on copies of keys as a GPU does; 0: what is free */
     hsort_progress_fn progress;       /* or NULL */
@@ -304,13 +304,14 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *            NumPy's stable sorts agree, but for floats: they take -0.0 for equal to +0.0, and NaNs for
  *            equal to each other, which here differ by their bits.
  *   Index    a global position: of element i of rank r it is i and the counts of all ranks before r.
- *   Memory   engine memory for codes: of N keys on P ranks three times ceil(N / P) * 16 bytes at most, or 8
- *            where keys and positions together fit into 64 bits; for arrays in host memory a copy, and of
- *            what is sorted in place one more. On GPUs of several ranks, if there is as much, instead of
- *            codes pairs twice, and elements of other sizes three times, with their keys. ctx keeps it for
- *            the next call; a sort that needs it frees what nobody uses. Where some rank lacks it, and all
+ *   Memory   engine memory for codes of 16 bytes, or 8 where keys and positions together fit into 64 bits: of
+ *            N elements on P ranks two times ceil(N / P), and one for each of this rank's before and after;
+ *            for elements that travel, and keys that take two rounds, up to 88 bytes more each; for arrays in
+ *            host memory a copy, of what is sorted in place one more. On GPUs of several ranks, if there is
+ *            as much, instead of codes pairs twice, elements of other sizes three times, with their keys. ctx
+ *            keeps it for the next call; a sort frees what nobody uses. Where some rank lacks it, and all
  *            arrays are in host memory, argsorts and sorts of pairs and records take two passes
- *            (library/README.md): in engine memory as it is, and in as much host memory as elements, keys and
+ *            (library/README.md): in engine memory as it is, and as much host memory as elements, keys and
  *            positions take. Else it is HSORT_DEVICE_MEMORY.
  *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not asked.
  *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but for
@@ -487,10 +488,9 @@ HSORT_API hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const v
 /* Engine memory that a sort will take on this rank, besides the caller's buffers. Not collective.
  *   ctx        from hsort_create()
  *   type       of the keys
- *   count      the largest count, in or out, of any rank; 0 .. 2^59, of u128 2^58
- *   bytes      [1] written: bytes on the engine (device memory for CUDA) that sorts of this size keep in ctx
- *              at most. Messages take some 16 MiB more where MPI handles engine memory, hsort_check() of host
- *              keys up to 64 MiB
+ *   count      the largest count, in or out, of any rank; below 2^59, of u128 below 2^58
+ *   bytes      [1] written: of engine memory that sorts of this size keep in ctx at most. Messages take some
+ *              16 MiB more where MPI handles engine memory, hsort_check() of host keys up to 64 MiB
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
                                        size_t *bytes);
@@ -499,7 +499,7 @@ HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type
  * returns: 0 if hsort_workspace() says no more than there is; else that of two passes. Not collective.
  *   ctx     from hsort_create()
  *   type    of the keys
- *   count   the largest count, in or out, of any rank; 0 .. 2^59, of u128 2^58
+ *   count   the largest count, in or out, of any rank; below 2^59, of u128 below 2^58
  *   bytes   [1] written. With options.overwrite_input hsort_sort_to() to another array takes none for the
  *           keys. Calls on elements: what they say themselves
  * Errors   HSORT_ARGUMENT, HSORT_CUDA. */

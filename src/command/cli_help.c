@@ -115,7 +115,7 @@ const char *const cli_notes[CLI_COMMANDS] = {
     [CLI_SELECT] =
         "mpirun -n 4 hypersort select keys.npy --at 0,50%,99.9%,-1\n"
         "\nA line for each PLACE: the position, and the key that is there in ascending order, or with -r in\n"
-        "descending order. All keys lie in engine memory, twice.\n",
+        "descending order. All keys lie in engine memory, twice; where there is no room, in host memory.\n",
     [CLI_BENCH] =
         "hypersort bench -n 1M,256M --inputs uniform,zipf:26,mixtures:20 --seed 7\n"
         "  mpirun -n 2 hypersort bench -n 1G --memory device,pinned --form csv\n"

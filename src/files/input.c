@@ -67,8 +67,8 @@ hsort_status input_parse(const char *text, struct input *input)
         char *end;
         value = strtol(number, &end, 10);
         if (number[0] < '0' || number[0] > '9' || *end != '\0' || value < least || value > most)
-            return status_fail(HSORT_ARGUMENT, "'%.64s': the number of '%s' is from %d to %d", text,
-                               distributions[d].word, least, most);
+            return status_fail(HSORT_ARGUMENT, "'%.64s': the number of '%s' is from %d to %d, in digits",
+                               text, distributions[d].word, least, most);
     }
     input->distribution = (enum input_distribution)d;
     input->parameter = (int)value;

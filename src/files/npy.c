@@ -146,7 +146,7 @@ static hsort_status parse_shape(struct npy_text *text, struct dictionary *dictio
     if (dimensions != 1 && !dictionary->any)
         return status_fail(
             HSORT_FORMAT,
-            "%s: has %d dimensions; only arrays of one dimension can be sorted, unless --key names columns",
+            "%s: has %d dimensions, where keys have one; sort and check take more with --key COLUMN",
             text->path, dimensions);
     if (dimensions < 1 || dimensions > NPY_DIMENSIONS)
         return status_fail(HSORT_FORMAT, "%s: has %d dimensions; 1 to %d can be read", text->path, dimensions,

@@ -69,7 +69,7 @@ bool npy_take(struct npy_text *text, const char *token)
     return true;
 }
 
-/* Nothing that is accepted needs a backslash. */
+/* Names with a backslash, by which NumPy writes control characters too, are not read. */
 hsort_status npy_take_string(struct npy_text *text, struct npy_word *word)
 {
     skip_space(text);
@@ -79,6 +79,10 @@ hsort_status npy_take_string(struct npy_text *text, struct npy_word *word)
     word->begin = text->at;
     while (text->at < text->end && *text->at != quote && *text->at != '\\' && *text->at != '\n')
         text->at++;
+    if (text->at < text->end && *text->at == '\\')
+        return status_fail(HSORT_FORMAT,
+                           "%s: .npy header: a backslash at character %td; names with one are not read",
+                           text->path, text->at - text->begin);
     if (text->at == text->end || *text->at != quote)
         return npy_expected(text, "a closing quote");
     word->length = (size_t)(text->at - word->begin);

@@ -30,11 +30,11 @@ static const double WIDEST_OF_BLOCK_BITS = 3.1;
 static const double NOT_HIDDEN = 0.1;
 
 /* Of a key's bytes, those that are sent where it is packed: as difference to the next of a rank's uniform keys, of as many bits as
- * the largest of a block takes, and the head of a block. */
+ * the largest of a block takes, one at least, and the head of a block. */
 static double packed_share(const struct shard_size *s)
 {
     const double bits = 8.0 * s->key_bytes, head = (double)(s->key_bytes + (int)sizeof(uint32_t)) / ENGINE_PACK_KEYS;
-    const double packed = (bits - log2((double)s->capacity) + WIDEST_OF_BLOCK_BITS) / 8 + head;
+    const double packed = fmax(bits - log2((double)s->capacity) + WIDEST_OF_BLOCK_BITS, 1) / 8 + head;
     return packed < s->key_bytes ? packed / s->key_bytes : 1;
 }
 

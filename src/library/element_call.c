@@ -71,8 +71,8 @@ static hsort_status check_field(const hsort_field *field, int i, size_t record_b
     if (record_bytes == SIZE_MAX && field->offset != 0)
         return status_fail(HSORT_ARGUMENT, "field %d: offset %zu in a column", i, field->offset);
     if (field->offset > record_bytes || bytes > record_bytes - field->offset)
-        return status_fail(HSORT_ARGUMENT, "field %d: bytes %zu to %zu of a record of %zu", i, field->offset,
-                           field->offset + bytes - 1, record_bytes);
+        return status_fail(HSORT_ARGUMENT, "field %d: %zu bytes at %zu of a record of %zu", i, bytes,
+                           field->offset, record_bytes);
     return HSORT_OK;
 }
 

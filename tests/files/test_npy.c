@@ -154,7 +154,7 @@ static void test_bad_dictionaries(void)
     refuse("{'descr': '<u4', 'fortran_order': Fals", "True or False expected");
     refuse("{'descr': '<u4", "a closing quote expected");
     refuse("{'descr': '<u4\"", "a closing quote expected");
-    refuse("{'descr': '\\x3cu4', 'fortran_order': False, 'shape': (4,)}", "a closing quote expected");
+    refuse("{'descr': '\\x3cu4', 'fortran_order': False, 'shape': (4,)}", "a backslash at character 11");
     refuse("{'descr'; '<u4'}", "':' expected");
     refuse("{'descr': '<u4' 'fortran_order': False}", "',' or '}' expected");
     refuse("{'descr': '<u4',, 'fortran_order': False}", "a string expected");

@@ -453,7 +453,7 @@ static void run_refusals(void)
     refused(hsort_sort_records(ctx, records, 24, fields, 0, 4, NULL), "0 fields");
     refused(hsort_sort_records(ctx, records, 24, fields, 5, 4, NULL), "fields of 20 bytes together");
     refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.type = HSORT_U64, .offset = 17}, 1, 4, NULL),
-            "bytes 17 to 24 of a record of 24");
+            "8 bytes at 17 of a record of 24");
     refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.bytes = 17}, 1, 4, NULL), "field 0 of 17 bytes");
     refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.big_endian = 2}, 1, 4, NULL), "big_endian is 2");
     refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.type = (hsort_type)99}, 1, 4, NULL), "no key type 99");

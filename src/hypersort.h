@@ -306,11 +306,11 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *   Index    a global position: of element i of rank r it is i and the counts of all ranks before r.
  *   Memory   engine memory for codes of 16 bytes, or 8 where keys and positions together fit into 64 bits: of
  *            N elements on P ranks two times ceil(N / P), and one for each of this rank's before and after;
- *            for elements that travel, and keys that take two rounds, up to 88 bytes more each; for arrays in
- *            host memory a copy, of what is sorted in place one more. On GPUs of several ranks, if there is
- *            as much, instead of codes pairs twice, elements of other sizes three times, with their keys. ctx
- *            keeps it for the next call; a sort frees what nobody uses. Where some rank lacks it, and all
- *            arrays are in host memory, argsorts and sorts of pairs and records take two passes
+ *            for elements that travel, and keys that take two rounds, up to 88 bytes more each, and 128 MiB;
+ *            for arrays in host memory a copy, of what is sorted in place one more. On GPUs of several ranks,
+ *            if there is as much, instead of codes pairs twice, elements of other sizes three times, with
+ *            their keys. ctx keeps it for the next call; a sort frees what nobody uses. Where some rank lacks
+ *            it, and all arrays are in host memory, argsorts and sorts of pairs and records take two passes
  *            (library/README.md): in engine memory as it is, and as much host memory as elements, keys and
  *            positions take. Else it is HSORT_DEVICE_MEMORY.
  *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not asked.

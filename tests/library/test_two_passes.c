@@ -386,8 +386,8 @@ int main(int argc, char **argv)
     alone = open_context(MPI_COMM_SELF, 0, false, false, "a context of a rank alone");
     test_option();
     uint64_t random = seed;
-    for (int i = 0; i < (size == 1 ? 8 : 1);
-         i++) // a rank finds its least by itself; more of them take a while with others
+    const int leasts = size == 1 ? 8 : 1; // each rank finds its own; among several that takes a while
+    for (int i = 0; i < leasts; i++)
         test_least(50000 + (int64_t)(check_random(&random) % 50000));
     test_both_ways(seed + (uint64_t)rank);
     int number = every ? run_matrix(seed, 0) : 0;

@@ -386,7 +386,7 @@ static void run_refusals(void)
     refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, NULL, NULL, NULL), "struct_size");
     refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, NULL, NULL, &wrong), "struct_size");
     refused(hsort_check_records(ctx, records, 16, &field, 1, 4, NULL, NULL, &result),
-            "bytes 13 to 16 of a record");
+            "4 bytes at 13 of a record of 16");
     refused(hsort_check_records(ctx, records, 0, &field, 1, 4, NULL, NULL, &result), "elements of 0 bytes");
     refused(hsort_check_records(ctx, records, 17, NULL, 1, 3, NULL, NULL, &result), "1 fields at");
     if (size > 1)

@@ -80,3 +80,20 @@ void spare_drop(struct spare_memory *spare)
             *b = (struct spare_block){0};
         }
 }
+
+void kept_drop(struct kept_memory *kept, struct engine *engine)
+{
+    engine->ops->free(engine, kept->memory);
+    *kept = (struct kept_memory){0};
+}
+
+hsort_status kept_reserve(struct kept_memory *kept, struct spare_memory *spare, size_t bytes)
+{
+    if (bytes <= kept->bytes)
+        return HSORT_OK;
+    kept_drop(kept, spare->engine); // first: both at once would need the sum
+    TRY(spare_make_room(spare, bytes));
+    TRY(spare->engine->ops->alloc(spare->engine, bytes, &kept->memory));
+    kept->bytes = bytes;
+    return HSORT_OK;
+}

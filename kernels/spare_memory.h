@@ -35,4 +35,18 @@ size_t spare_idle_bytes(const struct spare_memory *spare);
 /* Free the blocks that nobody has. */
 void spare_drop(struct spare_memory *spare);
 
+/* Engine memory that stays where it is from call to call, and grows. Other processes may map it. All 0 at first. */
+struct kept_memory {
+    void *memory; /* [bytes] of the engine's alloc(), owned; NULL: none */
+    size_t bytes;
+};
+
+/* Have at least so many bytes. If it grows, what was in it is lost, and other processes have unmapped it before; blocks that nobody
+ * has make way where the engine has not so many bytes left. After an error there is none. Errors: those of the engine's
+ * memory_free() and alloc(). */
+hsort_status kept_reserve(struct kept_memory *kept, struct spare_memory *spare, size_t bytes);
+
+/* Free it; none is fine. */
+void kept_drop(struct kept_memory *kept, struct engine *engine);
+
 #endif

@@ -137,21 +137,6 @@ static int64_t slice_length(int64_t count, int64_t at, int64_t most)
     return left < most ? left : most;
 }
 
-/* Other ranks have unmapped a slice that grows. */
-static hsort_status grow_slice(struct element_gather *g, size_t bytes)
-{
-    struct gather_slice *slice = g->slice;
-    if (slice->bytes >= bytes)
-        return HSORT_OK;
-    g->engine->ops->free(g->engine, slice->memory); // first: both at once would need the sum
-    slice->memory = NULL;
-    slice->bytes = 0;
-    TRY(spare_make_room(g->spare, bytes));
-    TRY(g->engine->ops->alloc(g->engine, bytes, &slice->memory));
-    slice->bytes = bytes;
-    return HSORT_OK;
-}
-
 /* Have slices for elements of so many bytes, unless there are some for such or larger ones: that all ranks decide alike.
  * Slices for larger elements suit smaller ones: they hold as many elements as there are, or slice_bytes(), or one element.
  * Collective; errors are agreed. */
@@ -161,11 +146,11 @@ static hsort_status make_slices(struct element_gather *g, size_t element_bytes)
     const size_t room = gather_slice_room(lesser_bytes((size_t)g->most * element_bytes, full));
     if (element_bytes <= g->slices_fit)
         return HSORT_OK;
-    TRY(transport_unmap(g->transport, g->comm, g->slice->bytes < room));
+    TRY(transport_unmap(g->transport, g->comm, g->slice->kept->bytes < room));
     g->slices_fit = 0;
     spare_give(g->spare, g->in_slice);
     g->in_slice = NULL;
-    hsort_status status = grow_slice(g, room);
+    hsort_status status = kept_reserve(g->slice->kept, g->spare, room);
     if (status == HSORT_OK)
         status = spare_take(g->spare, room, (void **)&g->in_slice);
     status = comm_agree(g->comm, status);
@@ -331,10 +316,10 @@ static hsort_status tell_step(struct element_gather *g, int to, int from)
         const size_t in_bytes = (size_t)slice_length(receive, at, slice) * sizeof *g->asked;
         int64_t *in = in_bytes > 0 ? g->asked + g->asked_offset[from] + at : NULL;
         if (out_bytes > 0)
-            keep_first_error(&status, g->engine->ops->copy(g->engine, STREAM_WORK, g->slice->memory,
+            keep_first_error(&status, g->engine->ops->copy(g->engine, STREAM_WORK, g->slice->kept->memory,
                                                            g->wanted + g->wanted_offset[to] + at, out_bytes));
-        keep_first_error(&status, g->transport->ops->sendrecv(g->transport, to, g->slice->memory, out_bytes,
-                                                              from, in, in_bytes, &moved_bytes));
+        keep_first_error(&status, g->transport->ops->sendrecv(g->transport, to, g->slice->kept->memory,
+                                                              out_bytes, from, in, in_bytes, &moved_bytes));
     }
     return status;
 }
@@ -449,8 +434,8 @@ static hsort_status move_own(const struct element_walk *w)
     const struct element_gather *g = w->gather;
     const struct element_list from = sends_to(w, g->comm->rank), to = receives_from(w, g->comm->rank);
     for (int64_t at = 0; at < from.count; at += w->slice) {
-        TRY(take_slice(w, &from, at, g->slice->memory));
-        TRY(place_slice(w, &to, at, g->slice->memory));
+        TRY(take_slice(w, &from, at, g->slice->kept->memory));
+        TRY(place_slice(w, &to, at, g->slice->kept->memory));
     }
     return HSORT_OK;
 }
@@ -464,10 +449,10 @@ static hsort_status move_step(const struct element_walk *w, int to, int from)
     for (int64_t at = 0; at < sends.count || at < receives.count; at += w->slice) {
         const size_t send_bytes = (size_t)slice_length(sends.count, at, w->slice) * w->element_bytes;
         const size_t receive_bytes = (size_t)slice_length(receives.count, at, w->slice) * w->element_bytes;
-        keep_first_error(&status, take_slice(w, &sends, at, g->slice->memory));
+        keep_first_error(&status, take_slice(w, &sends, at, g->slice->kept->memory));
         keep_first_error(&status,
-                         g->transport->ops->sendrecv(g->transport, to, g->slice->memory, send_bytes, from,
-                                                     g->in_slice, receive_bytes, w->moved_bytes));
+                         g->transport->ops->sendrecv(g->transport, to, g->slice->kept->memory, send_bytes,
+                                                     from, g->in_slice, receive_bytes, w->moved_bytes));
         keep_first_error(&status, place_slice(w, &receives, at, g->in_slice));
     }
     return status;

@@ -23,10 +23,9 @@
 struct element_gather;
 
 /* What other ranks may map of this rank's memory: one allocation, through which all goes that leaves, and which gathers that
- * follow each other share. To map memory takes longer than to carry a million elements. All 0 at first, but for `most_bytes`. */
+ * follow each other share. To map memory takes longer than to carry a million elements. */
 struct gather_slice {
-    void *memory; /* [bytes] of the engine's alloc(); whose the struct is frees it */
-    size_t bytes;
+    struct kept_memory *kept; /* borrowed */
     size_t most_bytes; /* that go at a time, or one element; 0: 64 MiB. The same on every rank */
 };
 

@@ -8,7 +8,7 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
 {
     const struct engine_ops *ops = ctx->engine->ops;
     const size_t width = (size_t)verifier->map.key_bytes;
-    const int64_t most = (int64_t)(ctx->buffer_bytes[0] / width);
+    const int64_t most = (int64_t)(ctx->kept[KEPT_SCRATCH].bytes / width);
     enum engine_space space;
     TRY(ops->space_of(ctx->engine, count > 0 ? keys : NULL, &space));
     if (space == SPACE_ENGINE)
@@ -16,8 +16,8 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
     for (int64_t done = 0; done < count;) {
         int64_t chunk = count - done < most ? count - done : most;
         const char *from = (const char *)keys + (size_t)done * width;
-        TRY(ops->copy(ctx->engine, STREAM_WORK, ctx->buffer[0], from, (size_t)chunk * width));
-        TRY(verify_add(verifier, ctx->engine, ctx->buffer[0], chunk));
+        TRY(ops->copy(ctx->engine, STREAM_WORK, ctx->kept[KEPT_SCRATCH].memory, from, (size_t)chunk * width));
+        TRY(verify_add(verifier, ctx->engine, ctx->kept[KEPT_SCRATCH].memory, chunk));
         done += chunk;
     }
     return HSORT_OK;
@@ -25,7 +25,7 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
 
 hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes)
 {
-    size_t free_bytes, most = ctx->buffer_bytes[0];
+    size_t free_bytes, most = ctx->kept[KEPT_SCRATCH].bytes;
     if (*bytes > STREAM_PART_BYTES)
         *bytes = STREAM_PART_BYTES;
     if (*bytes <= most)
@@ -57,7 +57,7 @@ static hsort_status check_shard(hsort_context *ctx, struct verifier *verifier, c
                                 int64_t count, size_t bytes, void *stream)
 {
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, stream));
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes));
+    TRY(context_reserve(ctx, KEPT_SCRATCH, bytes));
     return context_inspect(ctx, verifier, keys, count);
 }
 
@@ -69,7 +69,7 @@ hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order,
     hsort_status status = check_request(ctx, type, keys, count, result, &bytes);
     if ((status = context_agree_on_keys(ctx, type, order, status)) != HSORT_OK)
         return context_fail(ctx, status);
-    if ((status = context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < bytes)) != HSORT_OK)
+    if ((status = context_unmap(ctx, ctx->kept[KEPT_SCRATCH].bytes < bytes)) != HSORT_OK)
         return context_fail(ctx, status);
     struct verifier verifier;
     hsort_check_result found;
@@ -90,15 +90,16 @@ static hsort_status inspect_stream(hsort_context *ctx, struct verifier *verifier
 {
     struct engine *engine = ctx->engine;
     const int width = verifier->map.key_bytes;
-    const int64_t room = (int64_t)(ctx->buffer_bytes[0] / (size_t)width), most = STREAM_PART_BYTES / width;
+    const int64_t room = (int64_t)(ctx->kept[KEPT_SCRATCH].bytes / (size_t)width),
+                  most = STREAM_PART_BYTES / width;
     const int64_t part = room < most ? room : most;
     while (*done < count && stream->next(stream->user, *done, false)) {
         const int64_t more = count - *done < part ? count - *done : part;
         struct engine_transfer transfer = stream_transfer(stream, width, *done, more);
-        transfer.memory = ctx->buffer[0];
+        transfer.memory = ctx->kept[KEPT_SCRATCH].memory;
         TRY(engine->ops->transfer(engine, &transfer, 1, NULL, 0));
         TRY(engine->ops->stream_synchronize(engine, STREAM_IN));
-        TRY(verify_add(verifier, engine, ctx->buffer[0], more));
+        TRY(verify_add(verifier, engine, ctx->kept[KEPT_SCRATCH].memory, more));
         *done += more;
     }
     return HSORT_OK;
@@ -112,9 +113,9 @@ hsort_status check_stream(hsort_context *ctx, hsort_type type, hsort_order order
     int64_t done = 0;
     TRY(context_enter(ctx));
     hsort_status status = context_piece_bytes(ctx, &bytes);
-    keep_first_error(&status, context_unmap(ctx, ctx->buffer_bytes[0] < bytes));
+    keep_first_error(&status, context_unmap(ctx, ctx->kept[KEPT_SCRATCH].bytes < bytes));
     if (status == HSORT_OK)
-        status = context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes);
+        status = context_reserve(ctx, KEPT_SCRATCH, bytes);
     verify_start(&verifier, keymap_make(type, order));
     stream->begin(stream->user);
     if (status == HSORT_OK)

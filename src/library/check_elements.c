@@ -73,10 +73,10 @@ static hsort_status plan_check_pieces(struct element_check *c)
     c->piece =
         row == 0 || count <= STREAM_PART_BYTES / (int64_t)row ? count : STREAM_PART_BYTES / (int64_t)row;
     lay_out(c);
-    if (c->buffer_bytes <= ctx->buffer_bytes[0])
+    if (c->buffer_bytes <= ctx->kept[KEPT_SCRATCH].bytes)
         return HSORT_OK;
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    most = ctx->buffer_bytes[0] + free_bytes;
+    most = ctx->kept[KEPT_SCRATCH].bytes + free_bytes;
     while (c->buffer_bytes > most && c->piece > 1) {
         c->piece /= 2;
         lay_out(c);
@@ -92,7 +92,7 @@ static hsort_status bring_piece(const struct element_check *c, int which, int64_
 {
     hsort_context *ctx = c->order.ctx;
     const char *from = (const char *)c->array[which] + (size_t)done * c->bytes[which];
-    void *to = (char *)ctx->buffer[0] + c->place[which];
+    void *to = (char *)ctx->kept[KEPT_SCRATCH].memory + c->place[which];
     *memory = c->bytes[which] == 0 ? NULL : c->in_reach[which] ? (const void *)from : to;
     return c->in_reach[which]
                ? HSORT_OK
@@ -129,7 +129,7 @@ static hsort_status look_at_all(const struct element_check *c, struct verifier *
 {
     hsort_context *ctx = c->order.ctx;
     TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, c->order.stream));
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], c->buffer_bytes));
+    TRY(context_reserve(ctx, KEPT_SCRATCH, c->buffer_bytes));
     for (int64_t done = 0, some; done < c->order.count; done += some) {
         some = c->order.count - done < c->piece ? c->order.count - done : c->piece;
         TRY(look_at_piece(c, done, some, verifier));
@@ -148,7 +148,7 @@ static hsort_status run_check(struct element_check *c, hsort_status mine, hsort_
     c->order.out_count = c->order.count;
     TRY(element_order_plan(&c->order, mine, element_request(&c->order, 3 * c->bytes[0] + c->bytes[1])));
     TRY(comm_agree(&ctx->comm, plan_check_pieces(c)));
-    TRY(context_unmap(ctx, ctx->buffer[0] && ctx->buffer_bytes[0] < c->buffer_bytes));
+    TRY(context_unmap(ctx, ctx->kept[KEPT_SCRATCH].bytes < c->buffer_bytes));
     verify_start(&verifier, c->order.fields[0].map);
     TRY(context_agree(ctx, look_at_all(c, &verifier)));
     TRY(verify_finish(&verifier, &ctx->comm, &found));

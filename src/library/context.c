@@ -4,6 +4,7 @@
 #include "kernels/traced_engine.h"
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/packed_paths.h"
+#include "src/library/context_memory.h"
 #include "src/library/element_call.h"
 #include "src/library/struct_size.h"
 #include <stdio.h>
@@ -397,12 +398,7 @@ void hsort_destroy(hsort_context **ctx)
         for (int i = 0; i < EXCHANGES; i++)
             if (exchange_table[i]->close)
                 exchange_table[i]->close(c->exchange_tables[exchange_table[i]->kind], c->engine);
-        c->engine->ops->free(c->engine, c->exchange_memory);
-        c->engine->ops->free(c->engine, c->buffer[0]);
-        c->engine->ops->free(c->engine, c->buffer[1]);
-        c->engine->ops->free(c->engine, c->workspace);
-        c->engine->ops->free(c->engine, c->codes);
-        c->engine->ops->free(c->engine, c->slice.memory);
+        context_drop_all(c);
         spare_drop(&c->spare);
         c->engine->ops->close(c->engine);
     }
@@ -415,25 +411,6 @@ void hsort_destroy(hsort_context **ctx)
     comm_close(&c->comm);
     free(c);
     *ctx = NULL;
-}
-
-void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes)
-{
-    ctx->engine->ops->free(ctx->engine, *memory);
-    *memory = NULL;
-    *have_bytes = 0;
-}
-
-hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes)
-{
-    if (bytes <= *have_bytes)
-        return HSORT_OK;
-    // Freed first: both at once would need the sum.
-    spare_drop(&ctx->spare);
-    context_drop(ctx, memory, have_bytes);
-    TRY(ctx->engine->ops->alloc(ctx->engine, bytes, memory));
-    *have_bytes = bytes;
-    return HSORT_OK;
 }
 
 /* ---- asking a context ---------------------------------------------------------------------------------- */

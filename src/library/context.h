@@ -8,9 +8,19 @@
 #include "kernels/spare_memory.h"
 #include "hypersort.h"
 #include "mpi/comm/placement.h"
-#include "mpi/exchange/element_gather.h"
 #include "mpi/transport/transport.h"
 #include "src/library/verify.h"
+
+/* What a context keeps engine memory for. */
+enum kept {
+    KEPT_KEYS, /* keys of a sort; of an exchange of pairs what no other rank sees */
+    KEPT_SCRATCH, /* scratch of a sort; what others see of an exchange of pairs; pieces of what no engine reaches */
+    KEPT_WORKSPACE, /* of the local sort */
+    KEPT_CODES,     /* of elements: element_order.c */
+    KEPT_SLICE,     /* of elements on their way: element_carry() */
+    KEPT_EXCHANGE,  /* of exchange_ops.memory_bytes() */
+    KEPT_MEMORIES
+};
 
 struct hsort_context {
     struct comm comm;
@@ -21,19 +31,11 @@ struct hsort_context {
     struct transport *transport;
     int mpi_takes_device_pointers;
 
-    void *buffer[2]; /* [buffer_bytes] each, engine memory; grown when a sort needs more */
-    size_t buffer_bytes[2];
-    void *workspace; /* [workspace_bytes] of the local sort */
-    size_t workspace_bytes;
+    struct kept_memory kept[KEPT_MEMORIES];
     struct spare_memory spare; /* of calls on elements; its engine is set with the one above */
-    void *codes; /* [codes_bytes] of elements: element_order.c */
-    size_t codes_bytes;
-    struct gather_slice slice; /* of elements on their way: element_carry() */
     int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
     unsigned usable_exchanges;             /* bit 1 << kind of each; the same on every rank */
     void *exchange_tables[HSORT_EXCHANGES]; /* of exchange_ops.open() */
-    void *exchange_memory;                 /* [exchange_bytes] of exchange_ops.memory_bytes() */
-    size_t exchange_bytes;
     hsort_exchange exchange;               /* of the last sort */
     key_code *ends;                        /* [3 * size] count, first and last encoded key of every rank */
 
@@ -85,17 +87,14 @@ hsort_status context_finish(hsort_context *ctx, hsort_status mine);
  * HSORT_MPI. Returns `status`. Not collective. */
 hsort_status context_fail(hsort_context *ctx, hsort_status status);
 
-/* Make *memory at least `bytes` of engine memory; its contents are lost if it grows. Not collective, but
- * where other ranks may map it, and it grows, context_unmap() comes first. */
-hsort_status context_reserve(hsort_context *ctx, void **memory, size_t *have_bytes, size_t bytes);
+/* Have at least so much of one of the memories that the context keeps (context_memory.h has the others at once); its contents are
+ * lost if it grows. Not collective, but where other ranks may map it, and it grows, context_unmap() comes first. */
+hsort_status context_reserve(hsort_context *ctx, enum kept which, size_t bytes);
 
-/* Bytes of buffer[0] for keys that the engine cannot reach, which pass through it piece by piece: of less memory, less.
+/* Bytes of KEPT_SCRATCH for keys that the engine cannot reach, which pass through it piece by piece: of less memory, less.
  *   bytes  [1] that all of them take; written: those of a piece, at most STREAM_PART_BYTES
  * Not collective. Errors: the engine's. */
 hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes);
-
-/* Free *memory, engine memory. NULL is fine. Not collective. */
-void context_drop(hsort_context *ctx, void **memory, size_t *have_bytes);
 
 /* Keep what hsort_get_stats() returns, from what this rank knows of its sort. mine->paths and what crossed: what it has sent
  * beside the transport, by stats_of_traffic(). seconds [HSORT_PHASES]. Collective. */
@@ -118,7 +117,7 @@ void stats_add(hsort_context *ctx, const hsort_stats *sort, const double *second
 hsort_status stats_finish(hsort_context *ctx, int64_t keys);
 
 /* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through
- * buffer[0], which must not be empty then. Not collective. */
+ * KEPT_SCRATCH, which must not be empty then. Not collective. */
 hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count);
 
 #endif

@@ -69,8 +69,7 @@ static hsort_status find_sizes(struct disk_passes *p, struct disk_sizes *sizes)
 {
     hsort_context *ctx = p->s->ctx;
     size_t bytes;
-    spare_drop(&ctx->spare);
-    TRY(sort_engine_bytes(ctx, &bytes));
+    TRY(context_engine_bytes(ctx, &bytes));
     *sizes = (struct disk_sizes){.elements = p->s->total,
                                  .element_bytes = p->pipeline.element_bytes,
                                  .ranks = ctx->comm.size,
@@ -120,21 +119,20 @@ static hsort_status take_disk_memory(struct disk_passes *p)
 {
     hsort_context *ctx = p->s->ctx;
     const size_t slot_bytes = pass_slot_bytes(p->plan.part_elements, p->plan.element_bytes);
-    size_t workspace_bytes;
+    struct memory_need need = {.kept = {[KEPT_SCRATCH] = PASS_SLOTS * slot_bytes}};
     TRY(make_disk_tables(p));
-    TRY(pass_sort_workspace(&p->sort, p->plan.part_elements, &workspace_bytes));
-    sort_drop_memory(ctx);
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], PASS_SLOTS * slot_bytes));
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
+    TRY(pass_sort_workspace(&p->sort, p->plan.part_elements, &need.kept[KEPT_WORKSPACE]));
+    context_drop_all(ctx);
+    TRY(context_reserve_all(ctx, &need));
     for (int slot = 0; slot < PASS_SLOTS; slot++)
-        p->pipeline.slot[slot] = (char *)ctx->buffer[0] + (size_t)slot * slot_bytes;
+        p->pipeline.slot[slot] = (char *)ctx->kept[KEPT_SCRATCH].memory + (size_t)slot * slot_bytes;
     return pipeline_open(&p->pipeline);
 }
 
 static void free_disk_passes(struct disk_passes *p)
 {
     pipeline_close(&p->pipeline);
-    sort_drop_memory(p->s->ctx);
+    context_drop_all(p->s->ctx);
     free(p->made);
     free(p->fences);
     free(p->cuts);

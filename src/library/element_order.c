@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "mpi/exchange/element_gather.h"
 #include "src/library/element_pairs.h"
 #include "src/library/sort_codes.h"
 #include "src/library/sort_memory.h"
@@ -124,10 +125,11 @@ static hsort_status reserve_codes(struct element_order *order, struct order_roun
     const size_t bytes = (size_t)round->count * (size_t)order->code_bytes;
     const size_t room = code_room(order, round->count);
     const size_t all = in_place ? bytes : room + (size_t)round->out_count * (size_t)order->code_bytes;
-    TRY(context_unmap(ctx, ctx->codes && ctx->codes_bytes < all));
-    TRY(context_agree(ctx, context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, all)));
-    round->codes = ctx->codes;
-    round->room = in_place ? ctx->codes : (char *)ctx->codes + room;
+    const struct memory_need need = {.kept = {[KEPT_CODES] = all}};
+    TRY(context_unmap(ctx, memory_need_outgrows(ctx, &need)));
+    TRY(context_agree(ctx, context_reserve_all(ctx, &need)));
+    round->codes = ctx->kept[KEPT_CODES].memory;
+    round->room = in_place ? round->codes : (char *)round->codes + room;
     return HSORT_OK;
 }
 
@@ -186,29 +188,14 @@ bool element_order_takes_pairs(const struct element_order *order, const struct e
     return element_order_has_bare_keys(order) && engine_takes_pairs(order, pairs);
 }
 
-/* Is there room for so many bytes of workspace and of codes? What the context has too much of one is of no use to the other. */
-static hsort_status has_room_for(hsort_context *ctx, size_t workspace, size_t codes, bool *fits)
-{
-    const size_t more_workspace = workspace > ctx->workspace_bytes ? workspace - ctx->workspace_bytes : 0,
-                 more_codes = codes > ctx->codes_bytes ? codes - ctx->codes_bytes : 0;
-    size_t free_bytes;
-    *fits = more_workspace + more_codes == 0;
-    if (*fits)
-        return HSORT_OK;
-    spare_drop(&ctx->spare);
-    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    *fits = more_workspace + more_codes <= free_bytes;
-    return HSORT_OK;
-}
-
 hsort_status element_order_sort_pairs(const struct element_order *order, const struct engine_pairs *pairs)
 {
     hsort_context *ctx = order->ctx;
     struct engine *engine = ctx->engine;
     size_t bytes;
     TRY(engine->ops->pairs->workspace(engine, pairs, &bytes));
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, bytes));
-    TRY(engine->ops->pairs->sort(engine, pairs, ctx->workspace));
+    TRY(context_reserve(ctx, KEPT_WORKSPACE, bytes));
+    TRY(engine->ops->pairs->sort(engine, pairs, ctx->kept[KEPT_WORKSPACE].memory));
     TRY(engine->ops->stream_synchronize(engine, STREAM_WORK));
     stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     return HSORT_OK;
@@ -220,12 +207,12 @@ static hsort_status can_sort_positions(struct element_order *order, const struct
                                        size_t more, bool *can)
 {
     hsort_context *ctx = order->ctx;
-    size_t bytes;
+    struct memory_need need = {.kept = {[KEPT_CODES] = more}};
     *can = false;
     if (!engine_takes_pairs(order, pairs))
         return HSORT_OK;
-    TRY(ctx->engine->ops->pairs->workspace(ctx->engine, pairs, &bytes));
-    return has_room_for(ctx, bytes, more, can);
+    TRY(ctx->engine->ops->pairs->workspace(ctx->engine, pairs, &need.kept[KEPT_WORKSPACE]));
+    return context_has_room(ctx, &need, can);
 }
 
 /* Keys that are one array, with their positions. keys: where they are wanted, or NULL. */
@@ -269,12 +256,13 @@ static hsort_status sort_field_codes_alone(struct element_order *order, bool *do
     TRY(can_sort_positions(order, &pairs, code_bytes, done));
     if (!*done)
         return HSORT_OK;
-    TRY(context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, code_bytes));
-    pairs.keys = ctx->codes;
+    TRY(context_reserve(ctx, KEPT_CODES, code_bytes));
+    void *codes = ctx->kept[KEPT_CODES].memory;
+    pairs.keys = codes;
     memcpy(fields, order->fields, sizeof fields);
     element_place_fields(fields, order->field_count, 0);
-    TRY(engine->ops->make_codes(engine, sizeof(uint64_t), ctx->codes, order->count, fields,
-                                order->field_count, 0, 0));
+    TRY(engine->ops->make_codes(engine, sizeof(uint64_t), codes, order->count, fields, order->field_count, 0,
+                                0));
     return element_order_sort_pairs(order, &pairs);
 }
 
@@ -285,22 +273,23 @@ static hsort_status sort_numbered_alone(struct element_order *order, void *keys,
     hsort_context *ctx = order->ctx;
     struct engine *engine = ctx->engine;
     const int rung = sort_rung(ctx, order->code_bytes);
-    const size_t room = code_room(order, order->count), code_bytes = 2 * room;
+    const size_t room = code_room(order, order->count);
+    struct memory_need need = {.kept = {[KEPT_CODES] = 2 * room}};
     const struct raw_keys raw = {.map = order->fields[0].map,
                                  .from = order->fields[0].from,
                                  .decode = keys == NULL,
                                  .position_bits = order->position_bits,
                                  .positions = keys ? NULL : order->positions};
-    size_t bytes;
     void *sorted;
-    TRY(engine->ops->sort_workspace(engine, rung, order->code_bytes, order->count, order->count, &bytes));
-    TRY(has_room_for(ctx, bytes, code_bytes, done));
+    TRY(engine->ops->sort_workspace(engine, rung, order->code_bytes, order->count, order->count,
+                                    &need.kept[KEPT_WORKSPACE]));
+    TRY(context_has_room(ctx, &need, done));
     if (!*done)
         return HSORT_OK;
-    TRY(context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, code_bytes));
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, bytes));
-    TRY(engine->ops->sort(engine, rung, order->code_bytes, ctx->codes, (char *)ctx->codes + room,
-                          order->count, order->count, ctx->workspace, &raw, &sorted));
+    TRY(context_reserve_all(ctx, &need));
+    void *codes = ctx->kept[KEPT_CODES].memory;
+    TRY(engine->ops->sort(engine, rung, order->code_bytes, codes, (char *)codes + room, order->count,
+                          order->count, ctx->kept[KEPT_WORKSPACE].memory, &raw, &sorted));
     if (keys)
         TRY(split_codes(order, sorted, order->positions, keys));
     return engine->ops->stream_synchronize(engine, STREAM_WORK);
@@ -445,11 +434,11 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
 hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *offset, const int64_t *index,
                            int64_t count, size_t element_bytes, const void *from, void *to)
 {
+    struct gather_slice slice = {.kept = &ctx->kept[KEPT_SLICE]};
     struct element_gather *gather;
     int64_t moved = 0;
     stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
-    TRY(element_gather_open(&ctx->comm, &ctx->spare, &ctx->slice, ctx->transport, offset, index, count,
-                            &gather));
+    TRY(element_gather_open(&ctx->comm, &ctx->spare, &slice, ctx->transport, offset, index, count, &gather));
     const hsort_status status =
         (scatters ? element_scatter_run : element_gather_run)(gather, element_bytes, from, to, &moved);
     element_gather_close(gather);

@@ -25,39 +25,11 @@ static bool is_wanted(const struct element_order *order, int bytes_of_pair)
             do_pairs_pay(ctx, capacity * bytes_of_pair));
 }
 
-/* Is there room for what it takes, and `more` bytes of codes? Ranks that share a GPU share it. */
-static hsort_status has_room_for_pairs(hsort_context *ctx, const struct pair_partition_need *need,
-                                       size_t more, bool *fits)
-{
-    const size_t all = need->shown + need->own + need->workspace + more;
-    const size_t had =
-        lesser_bytes(ctx->buffer_bytes[0], need->shown) + lesser_bytes(ctx->buffer_bytes[1], need->own) +
-        lesser_bytes(ctx->workspace_bytes, need->workspace) + lesser_bytes(ctx->codes_bytes, more);
-    size_t bytes;
-    *fits = all <= had;
-    if (*fits)
-        return HSORT_OK;
-    spare_drop(&ctx->spare);
-    TRY(sort_engine_bytes(ctx, &bytes));
-    *fits = all - had <= usable_bytes(bytes - sort_kept_bytes(ctx));
-    return HSORT_OK;
-}
-
 /* Have the memory, which other ranks may map. Collective. */
-static hsort_status reserve_for_pairs(hsort_context *ctx, const struct pair_partition_need *need, size_t more)
+static hsort_status reserve_for_pairs(hsort_context *ctx, const struct memory_need *need)
 {
-    const bool grows = (ctx->buffer[0] && ctx->buffer_bytes[0] < need->shown) ||
-                       (ctx->buffer[1] && ctx->buffer_bytes[1] < need->own) ||
-                       (ctx->codes && ctx->codes_bytes < more);
-    TRY(context_unmap(ctx, grows));
-    hsort_status status = context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], need->shown);
-    if (status == HSORT_OK)
-        status = context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], need->own);
-    if (status == HSORT_OK)
-        status = context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, need->workspace);
-    if (status == HSORT_OK)
-        status = context_reserve(ctx, &ctx->codes, &ctx->codes_bytes, more);
-    return comm_agree(&ctx->comm, status);
+    TRY(context_unmap(ctx, memory_need_outgrows(ctx, need)));
+    return comm_agree(&ctx->comm, context_reserve_all(ctx, need));
 }
 
 /* Codes [count] of 8 bytes of all fields, in the context. */
@@ -67,8 +39,8 @@ static hsort_status make_field_codes(const struct element_order *order)
     struct key_field fields[HSORT_FIELDS_MAX];
     memcpy(fields, order->fields, sizeof fields);
     element_place_fields(fields, order->field_count, 0);
-    return ctx->engine->ops->make_codes(ctx->engine, sizeof(uint64_t), ctx->codes, order->count, fields,
-                                        order->field_count, 0, 0);
+    return ctx->engine->ops->make_codes(ctx->engine, sizeof(uint64_t), ctx->kept[KEPT_CODES].memory,
+                                        order->count, fields, order->field_count, 0, 0);
 }
 
 /* Sort pairs of several ranks: x but for its memory. mine: this rank can. codes: keys are to be codes of all fields, which are not
@@ -77,26 +49,30 @@ static hsort_status sort_pairs(const struct element_order *order, struct pair_pa
                                bool codes, bool *done)
 {
     hsort_context *ctx = order->ctx;
-    const size_t more = codes ? (size_t)order->count * sizeof(uint64_t) : 0;
-    struct pair_partition_need need = {0};
+    struct pair_partition_need of = {0};
+    struct memory_need need = {0};
     int64_t all, any;
     bool fits = false;
     hsort_status status = HSORT_OK;
-    if (mine && pair_partition_can(x, &need))
-        status = has_room_for_pairs(ctx, &need, more, &fits);
+    if (mine && pair_partition_can(x, &of)) {
+        need = (struct memory_need){
+            .kept = {[KEPT_SCRATCH] = of.shown, [KEPT_KEYS] = of.own, [KEPT_WORKSPACE] = of.workspace}};
+        need.kept[KEPT_CODES] = codes ? (size_t)order->count * sizeof(uint64_t) : 0;
+        status = context_has_room(ctx, &need, &fits);
+    }
     TRY(comm_agree(&ctx->comm, status));
     TRY(comm_range(&ctx->comm, fits, &all, &any));
     *done = all != 0;
     if (!*done)
         return HSORT_OK;
-    TRY(reserve_for_pairs(ctx, &need, more));
+    TRY(reserve_for_pairs(ctx, &need));
     if (codes) {
-        x->pairs.keys = ctx->codes;
+        x->pairs.keys = ctx->kept[KEPT_CODES].memory;
         TRY(comm_agree(&ctx->comm, make_field_codes(order)));
     }
-    x->shown = ctx->buffer[0];
-    x->own = ctx->buffer[1];
-    x->workspace = ctx->workspace;
+    x->shown = ctx->kept[KEPT_SCRATCH].memory;
+    x->own = ctx->kept[KEPT_KEYS].memory;
+    x->workspace = ctx->kept[KEPT_WORKSPACE].memory;
     struct trace_span *span = trace_begin(ctx->comm.trace, "partition pairs");
     TRY(context_agree(ctx, trace_end_with(span, pair_partition_run(x, done))));
     stats_book(ctx, HSORT_PHASE_EXCHANGE);

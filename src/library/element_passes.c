@@ -46,20 +46,6 @@ static size_t array_bytes(const struct element_order *order, const struct elemen
     return bytes;
 }
 
-/* What one pass takes of engine memory, and what there is of it. */
-struct pass_need {
-    size_t all;
-    size_t grows; /* of it, beside what the context keeps for sorts, and uses again */
-    size_t kept;  /* by the context, whether or not it is used */
-    size_t free;  /* not even idle in spare memory */
-};
-
-static void need_kept(struct pass_need *need, size_t bytes, size_t kept)
-{
-    need->all += bytes;
-    need->grows += bytes > kept ? bytes - kept : 0;
-}
-
 /* element_workspace_fn. */
 static hsort_status workspace_of_context(void *context, int rung, int key_bytes, int64_t keys, size_t *bytes)
 {
@@ -68,7 +54,7 @@ static hsort_status workspace_of_context(void *context, int rung, int key_bytes,
 }
 
 /* By codes. */
-static hsort_status need_codes(const struct element_order *order, size_t carried, struct pass_need *need)
+static hsort_status need_codes(const struct element_order *order, size_t carried, struct memory_need *need)
 {
     hsort_context *ctx = order->ctx;
     const struct element_sizes sizes = {.ranks = ctx->comm.size,
@@ -81,35 +67,33 @@ static hsort_status need_codes(const struct element_order *order, size_t carried
                                         .carried_bytes = carried};
     struct element_need of;
     TRY(element_need_find(&sizes, workspace_of_context, ctx, &of));
-    need_kept(need, of.index + of.apart, 0);
-    need_kept(need, of.slice, ctx->slice.bytes);
-    need_kept(need, of.codes, ctx->codes_bytes);
-    need_kept(need, of.buffer, ctx->buffer_bytes[0]);
-    need_kept(need, of.buffer, ctx->buffer_bytes[1]);
-    need_kept(need, of.workspace, ctx->workspace_bytes);
+    *need = (struct memory_need){.kept = {[KEPT_KEYS] = of.buffer,
+                                          [KEPT_SCRATCH] = of.buffer,
+                                          [KEPT_WORKSPACE] = of.workspace,
+                                          [KEPT_CODES] = of.codes,
+                                          [KEPT_SLICE] = of.slice},
+                                 .apart = of.index + of.apart};
     return HSORT_OK;
 }
 
-/* As pairs, which take nothing else that the context keeps. */
-static hsort_status need_pairs(hsort_context *ctx, const struct engine_pairs *pairs, struct pass_need *need)
-{
-    size_t workspace;
-    TRY(ctx->engine->ops->pairs->workspace(ctx->engine, pairs, &workspace));
-    need_kept(need, workspace, ctx->workspace_bytes);
-    return HSORT_OK;
-}
-
+/* What one pass takes. Pairs take nothing of what the context keeps but workspace. */
 static hsort_status find_need(const struct element_order *order, const struct element_columns *columns,
-                              struct pass_need *need)
+                              struct memory_need *need)
 {
-    hsort_context *ctx = order->ctx;
-    size_t have;
-    need->all = need->grows = array_bytes(order, columns);
-    TRY(columns->pairs ? need_pairs(ctx, columns->pairs, need)
+    struct engine *engine = order->ctx->engine;
+    *need = (struct memory_need){0};
+    TRY(columns->pairs ? engine->ops->pairs->workspace(engine, columns->pairs, &need->kept[KEPT_WORKSPACE])
                        : need_codes(order, columns->carried_bytes, need));
-    need->kept = sort_kept_bytes(ctx);
-    TRY(sort_engine_bytes(ctx, &have));
-    need->free = have - need->kept + spare_idle_bytes(&ctx->spare);
+    need->apart += array_bytes(order, columns);
+    return HSORT_OK;
+}
+
+/* Is that more than there is, with all that the context keeps? */
+static hsort_status takes_two_passes(const hsort_context *ctx, const struct memory_need *need, bool *takes)
+{
+    size_t bytes;
+    TRY(context_engine_bytes(ctx, &bytes));
+    *takes = memory_need_bytes(need) > usable_bytes(bytes);
     return HSORT_OK;
 }
 
@@ -145,11 +129,11 @@ static bool are_few(const struct element_order *order, const struct element_colu
 }
 
 /* What other sorts have left goes, if it is in the way of this one. Collective. */
-static hsort_status make_room_for_elements(hsort_context *ctx, bool crowded)
+static hsort_status make_room_for_elements(hsort_context *ctx, bool has_room)
 {
-    TRY(context_unmap(ctx, crowded));
-    if (crowded)
-        sort_drop_memory(ctx);
+    TRY(context_unmap(ctx, !has_room));
+    if (!has_room)
+        context_drop_all(ctx);
     return HSORT_OK;
 }
 
@@ -158,8 +142,8 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
 {
     hsort_context *ctx = order->ctx;
     const bool limited = ctx->options.device_memory_limit > 0;
-    struct pass_need need = {0};
-    bool mine = true;
+    struct memory_need need = {0};
+    bool mine = true, takes_two = false, has_room = true;
     *passes = 1;
     TRY(element_order_check_total(order));
     // As in sort_choose_passes(): the same on every rank.
@@ -169,12 +153,16 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
     hsort_status status = find_spaces(order, columns, &mine);
     if (status == HSORT_OK && mine)
         status = find_need(order, columns, &need);
-    const enum passes_answer answer = status != HSORT_OK                               ? PASSES_FAILED
-                                      : !mine                                          ? PASSES_NOT_MINE
-                                      : need.all > usable_bytes(need.free + need.kept) ? PASSES_TWO
-                                                                                       : PASSES_ONE;
+    if (status == HSORT_OK && mine)
+        status = takes_two_passes(ctx, &need, &takes_two);
+    if (status == HSORT_OK && mine)
+        status = context_has_room(ctx, &need, &has_room);
+    const enum passes_answer answer = status != HSORT_OK ? PASSES_FAILED
+                                      : !mine            ? PASSES_NOT_MINE
+                                      : takes_two        ? PASSES_TWO
+                                                         : PASSES_ONE;
     TRY(sort_agree_on_passes(&ctx->comm, answer, status, passes));
-    return *passes == 1 ? make_room_for_elements(ctx, need.grows > usable_bytes(need.free)) : HSORT_OK;
+    return *passes == 1 ? make_room_for_elements(ctx, has_room) : HSORT_OK;
 }
 
 /* ---- columns, and elements of all of them ---------------------------------------------------------------- */
@@ -339,11 +327,13 @@ static hsort_status lacks_host_memory(const struct element_order *order, struct 
 {
     const bool on_host = hsort_engine_in_use(order->ctx) == HSORT_ENGINE_HOST;
     const size_t share = (size_t)larger_count(order->count, order->out_count) * element_bytes_of(columns);
-    struct pass_need need = {0};
+    struct memory_need need;
+    bool takes_two = false;
     TRY(element_order_check_total(order));
     TRY(find_need(order, columns, &need));
-    const bool in_two_passes = !on_host && need.all > usable_bytes(need.free + need.kept);
-    *lacks = (on_host ? need.all : in_two_passes ? share : 2 * share) > memory_bytes;
+    if (!on_host)
+        TRY(takes_two_passes(order->ctx, &need, &takes_two));
+    *lacks = (on_host ? memory_need_bytes(&need) : takes_two ? share : 2 * share) > memory_bytes;
     return HSORT_OK;
 }
 

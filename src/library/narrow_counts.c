@@ -22,46 +22,32 @@ static hsort_status take_host_tables(struct narrow_counts *n)
     return HSORT_OK;
 }
 
-/* Must what other sorts have left make way? */
-static hsort_status is_in_the_way(const hsort_context *ctx, size_t table_bytes, size_t piece_bytes, bool *is)
-{
-    const size_t table = table_bytes > ctx->workspace_bytes ? table_bytes - ctx->workspace_bytes : 0;
-    const size_t piece = piece_bytes > ctx->buffer_bytes[0] ? piece_bytes - ctx->buffer_bytes[0] : 0;
-    size_t free_bytes;
-    *is = false;
-    if (table + piece == 0)
-        return HSORT_OK;
-    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    *is = table + piece > free_bytes;
-    return HSORT_OK;
-}
-
 /* Other ranks have unmapped what grows or goes. */
 static hsort_status take_engine_memory(struct narrow_counts *n, size_t piece_bytes, bool drops)
 {
     hsort_context *ctx = n->ctx;
-    if (drops) {
-        spare_drop(&ctx->spare);
-        sort_drop_memory(ctx);
-    }
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, narrow_table_bytes(n->map.key_bytes)));
+    if (drops)
+        context_drop_all(ctx);
+    TRY(context_reserve(ctx, KEPT_WORKSPACE, narrow_table_bytes(n->map.key_bytes)));
     TRY(context_piece_bytes(ctx, &piece_bytes));
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], piece_bytes));
-    n->table = ctx->workspace;
+    TRY(context_reserve(ctx, KEPT_SCRATCH, piece_bytes));
+    n->table = ctx->kept[KEPT_WORKSPACE].memory;
     return HSORT_OK;
 }
 
 hsort_status narrow_open(struct narrow_counts *n, size_t piece_bytes)
 {
     hsort_context *ctx = n->ctx;
-    bool drops = false;
+    bool has_room = true;
     n->values = INT64_C(1) << 8 * n->map.key_bytes;
     piece_bytes = piece_bytes < STREAM_PART_BYTES ? piece_bytes : STREAM_PART_BYTES;
+    const struct memory_need need = {
+        .kept = {[KEPT_WORKSPACE] = narrow_table_bytes(n->map.key_bytes), [KEPT_SCRATCH] = piece_bytes}};
     hsort_status status = take_host_tables(n);
-    keep_first_error(&status, is_in_the_way(ctx, narrow_table_bytes(n->map.key_bytes), piece_bytes, &drops));
-    keep_first_error(&status, context_unmap(ctx, drops || ctx->buffer_bytes[0] < piece_bytes));
+    keep_first_error(&status, context_has_room(ctx, &need, &has_room));
+    keep_first_error(&status, context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
     if (status == HSORT_OK)
-        status = take_engine_memory(n, piece_bytes, drops);
+        status = take_engine_memory(n, piece_bytes, !has_room);
     return context_agree(ctx, status);
 }
 
@@ -75,7 +61,7 @@ void narrow_close(struct narrow_counts *n)
 
 int64_t narrow_piece(const struct narrow_counts *n, const struct narrow_keys *keys)
 {
-    const size_t room = n->ctx->buffer_bytes[0], most = STREAM_PART_BYTES;
+    const size_t room = n->ctx->kept[KEPT_SCRATCH].bytes, most = STREAM_PART_BYTES;
     return !keys->stream && keys->space == SPACE_ENGINE
                ? keys->count
                : (int64_t)((room < most ? room : most) / (size_t)n->map.key_bytes);
@@ -89,7 +75,7 @@ struct engine_transfer narrow_transfer(const struct narrow_counts *n, const stru
                                        .host = (char *)keys->memory + first * key_bytes};
     if (keys->stream)
         transfer = stream_transfer(keys->stream, key_bytes, first, count);
-    transfer.memory = n->ctx->buffer[0];
+    transfer.memory = n->ctx->kept[KEPT_SCRATCH].memory;
     return transfer;
 }
 

@@ -114,7 +114,7 @@ static hsort_status write_piece(struct narrow_sort *n, int64_t count)
     struct sort *s = n->s;
     struct engine *engine = s->ctx->engine;
     const bool moves = has_pieces(&n->out);
-    void *to = moves ? s->ctx->buffer[0] : s->out;
+    void *to = moves ? s->ctx->kept[KEPT_SCRATCH].memory : s->out;
     const double began = MPI_Wtime();
     TRY(engine->ops->write_counted(engine, s->map.key_bytes, &n->counted, n->written, count, to));
     TRY(engine->ops->stream_synchronize(engine, STREAM_WORK));

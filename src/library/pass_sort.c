@@ -51,7 +51,7 @@ static hsort_status sort_by_fields(const struct pass_sort *sort, const struct sl
 {
     hsort_context *ctx = sort->ctx;
     struct engine *engine = ctx->engine;
-    char *made = ctx->workspace, *other = made + codes->room;
+    char *made = ctx->kept[KEPT_WORKSPACE].memory, *other = made + codes->room;
     void *sorted;
     int64_t outside;
     TRY(engine->ops->make_codes(engine, codes->bytes, made, count, fields, field_count, codes->position_bits,
@@ -83,7 +83,7 @@ static hsort_status sort_by_word(const struct pass_sort *sort, const struct slot
                                  int word, const void *from, void *to, int64_t count)
 {
     struct engine *engine = sort->ctx->engine;
-    char *keys = (char *)sort->ctx->workspace + codes->room;
+    char *keys = (char *)sort->ctx->kept[KEPT_WORKSPACE].memory + codes->room;
     struct key_field fields[HSORT_FIELDS_MAX];
     point_pass_fields(sort->elements, from, 0, fields);
     TRY(engine->ops->make_codes(engine, codes->bytes, keys, count, fields, sort->elements->field_count, 0,
@@ -115,7 +115,7 @@ hsort_status pass_sort_slot(const struct pass_sort *sort, void *elements, void *
         return sort_elements(sort, elements, scratch, slot, count, sorted);
     const struct raw_keys raw = {.map = sort->map, .from = elements, .decode = true};
     return ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, key_bytes), key_bytes, elements, scratch, slot,
-                                  count, ctx->workspace, &raw, sorted);
+                                  count, ctx->kept[KEPT_WORKSPACE].memory, &raw, sorted);
 }
 
 hsort_status pass_look(const struct pass_sort *sort, struct verifier *verifier, const void *elements,

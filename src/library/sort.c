@@ -324,7 +324,7 @@ static hsort_status sort_shards(struct sort *s)
         keep_first_error(&s->status,
                          ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, s->map.key_bytes),
                                                 s->map.key_bytes, s->x.keys, s->x.scratch, s->scratch_keys,
-                                                s->x.count, ctx->workspace, &raw, &sorted));
+                                                s->x.count, ctx->kept[KEPT_WORKSPACE].memory, &raw, &sorted));
     if (sorted == s->x.scratch)
         exchange_swap_buffers(&s->x);
     s->held = s->x.keys;

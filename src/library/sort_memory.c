@@ -15,18 +15,15 @@ int sort_rung(const hsort_context *ctx, int key_bytes)
     return key_bytes == sizeof(key_code) ? -1 : ctx->options.local_rung;
 }
 
-/* Bytes of engine memory for the three things that a sort keeps in its context. */
-struct sort_sizes {
-    size_t keys, scratch, workspace;
-};
-
-/* The sizes with room for `scratch` keys in the second buffer. */
-static hsort_status size_for(const struct sort *s, int64_t scratch, struct sort_sizes *sizes)
+/* What this rank needs with room for `scratch` keys in the second buffer. keys_bytes: of the first, 0 if the caller lends it. */
+static hsort_status need_for(const struct sort *s, size_t keys_bytes, int64_t scratch,
+                             struct memory_need *need)
 {
-    hsort_context *ctx = s->ctx;
-    sizes->scratch = (size_t)scratch * (size_t)s->map.key_bytes;
+    const hsort_context *ctx = s->ctx;
+    *need = (struct memory_need){
+        .kept = {[KEPT_KEYS] = keys_bytes, [KEPT_SCRATCH] = (size_t)scratch * (size_t)s->map.key_bytes}};
     return ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, s->map.key_bytes), s->map.key_bytes,
-                                            s->capacity, scratch, &sizes->workspace);
+                                            s->capacity, scratch, &need->kept[KEPT_WORKSPACE]);
 }
 
 /* Does the caller's output serve as the keys' buffer? */
@@ -35,53 +32,14 @@ static bool lends(const struct sort *s)
     return s->out_space == SPACE_ENGINE && s->out_count >= s->capacity && s->out_count > 0;
 }
 
-static size_t growth(size_t have, size_t want)
-{
-    return want > have ? want - have : 0;
-}
-
-/* Bytes that the context's memory grows by. */
-static size_t total_growth(const hsort_context *ctx, const struct sort_sizes *sizes)
-{
-    return growth(ctx->buffer_bytes[1], sizes->keys) + growth(ctx->buffer_bytes[0], sizes->scratch) +
-           growth(ctx->workspace_bytes, sizes->workspace);
-}
-
-/* Does what other sorts have left, larger than this one needs it, take the room for the rest? */
-static hsort_status find_crowding(hsort_context *ctx, const struct sort_sizes *sizes, bool *is_crowded)
-{
-    size_t free_bytes = 0;
-    const size_t grows = total_growth(ctx, sizes);
-    if (grows > 0) { // the system is not asked before each of many small sorts
-        spare_drop(&ctx->spare);
-        TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    }
-    *is_crowded = grows > free_bytes;
-    return HSORT_OK;
-}
-
-/* Does a buffer make way for a larger one? Other ranks may have it mapped. */
-static bool outgrows(const struct sort *s)
-{
-    const hsort_context *ctx = s->ctx;
-    const size_t bytes = (size_t)s->capacity * (size_t)s->map.key_bytes;
-    return (ctx->buffer[0] && ctx->buffer_bytes[0] < bytes) ||
-           (ctx->buffer[1] && ctx->buffer_bytes[1] < bytes && !lends(s));
-}
-
 /* Can all ranks of this node have the host memory that they want? Not asked for GPU memory, which is each
  * rank's own, nor for small shards. Collective over the node. */
-static hsort_status check_node_memory(const struct sort *s, const struct sort_sizes *sizes)
+static hsort_status check_node_memory(const struct sort *s, const struct memory_need *need)
 {
     const bool small = s->capacity < NODE_CHECK_BYTES / s->map.key_bytes;
     if (small || hsort_engine_in_use(s->ctx) != HSORT_ENGINE_HOST)
         return HSORT_OK;
-    return node_memory_check(&s->ctx->comm, total_growth(s->ctx, sizes));
-}
-
-size_t usable_bytes(size_t free_bytes)
-{
-    return free_bytes - free_bytes / 64;
+    return node_memory_check(&s->ctx->comm, memory_need_growth(s->ctx, need));
 }
 
 /* Scratch for a sort in so many chunks. A little more than a chunk: of a random run of two chunks, one changes
@@ -92,48 +50,25 @@ static int64_t scratch_for_chunks(const struct sort *s, int chunks)
     return chunks == 1 ? part : part + part / 64;
 }
 
-static void drop_all_but_codes(hsort_context *ctx)
-{
-    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
-    context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
-    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
-    context_drop(ctx, &ctx->exchange_memory, &ctx->exchange_bytes);
-    context_drop(ctx, &ctx->slice.memory, &ctx->slice.bytes);
-}
-
-void sort_drop_memory(hsort_context *ctx)
-{
-    drop_all_but_codes(ctx);
-    context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
-}
-
-size_t sort_kept_bytes(const hsort_context *ctx)
-{
-    return ctx->buffer_bytes[0] + ctx->buffer_bytes[1] + ctx->workspace_bytes + ctx->exchange_bytes +
-           ctx->slice.bytes + ctx->codes_bytes;
-}
-
 /* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do
  * with less. Take as large a part of the capacity as there is memory for. Not none at all, though a network
  * could do with that: keys that fill memory to the last hundredth are rather a count that is wrong. What
  * earlier sorts left goes, and the keys' own buffer comes first. */
-static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
+static hsort_status take_less(struct sort *s, struct memory_need *need)
 {
     hsort_context *ctx = s->ctx;
+    const size_t keys_bytes = need->kept[KEPT_KEYS];
     size_t free_bytes;
-    context_drop(ctx, &ctx->workspace, &ctx->workspace_bytes);
-    context_drop(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0]);
-    if (sizes->keys == 0)
-        context_drop(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1]);
-    if (!s->are_codes)
-        context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
-    TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes->keys));
-    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
+    for (int i = 0; i < KEPT_MEMORIES; i++)
+        if (!(i == KEPT_CODES && s->are_codes) && !(i == KEPT_KEYS && keys_bytes > 0))
+            kept_drop(&ctx->kept[i], ctx->engine);
+    TRY(context_reserve(ctx, KEPT_KEYS, keys_bytes));
+    TRY(context_free_bytes(ctx, &free_bytes));
     const size_t most = usable_bytes(free_bytes);
     for (int chunks = 1; chunks <= ENGINE_CHUNKS_MAX; chunks++) {
         s->scratch_keys = scratch_for_chunks(s, chunks);
-        TRY(size_for(s, s->scratch_keys, sizes));
-        if (sizes->scratch + sizes->workspace <= most)
+        TRY(need_for(s, keys_bytes, s->scratch_keys, need));
+        if (memory_need_growth(ctx, need) <= most)
             return HSORT_OK;
     }
     return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
@@ -142,43 +77,42 @@ static hsort_status take_less(struct sort *s, struct sort_sizes *sizes)
 /* Of several ranks, all have unmapped what goes. The codes may be what is sorted. */
 static void drop_others(const struct sort *s)
 {
-    hsort_context *ctx = s->ctx;
-    if (!s->are_codes)
-        context_drop(ctx, &ctx->codes, &ctx->codes_bytes);
-    drop_all_but_codes(ctx);
+    for (int i = 0; i < KEPT_MEMORIES; i++)
+        if (!(i == KEPT_CODES && s->are_codes))
+            kept_drop(&s->ctx->kept[i], s->ctx->engine);
 }
 
 hsort_status sort_reserve(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     const bool lent = lends(s);
-    struct sort_sizes sizes = {.keys = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes};
-    bool is_crowded = false; // found once: the answer may be another one once ranks have unmapped
+    const size_t keys_bytes = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes;
+    struct memory_need need = {0};
+    bool has_room = true; // found once: the answer may be another one once ranks have unmapped
     s->scratch_keys = s->capacity;
-    hsort_status status = size_for(s, s->scratch_keys, &sizes);
+    hsort_status status = need_for(s, keys_bytes, s->scratch_keys, &need);
     if (status == HSORT_OK)
-        status = find_crowding(ctx, &sizes, &is_crowded);
-    TRY(context_unmap(ctx, is_crowded ||
-                               outgrows(s))); // as the next, also after a failure: the other ranks wait there
+        status = context_has_room(ctx, &need, &has_room);
+    // As the next, also after a failure: the other ranks wait there.
+    TRY(context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
     if (!comm_is_alone(&ctx->comm))
-        TRY(check_node_memory(s, &sizes));
+        TRY(check_node_memory(s, &need));
     TRY(status);
-    if (is_crowded && comm_is_alone(&ctx->comm))
-        TRY(take_less(s, &sizes));
-    else if (is_crowded)
+    if (!has_room && comm_is_alone(&ctx->comm))
+        TRY(take_less(s, &need));
+    else if (!has_room)
         drop_others(s);
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, sizes.workspace));
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], sizes.scratch));
-    TRY(context_reserve(ctx, &ctx->buffer[1], &ctx->buffer_bytes[1], sizes.keys));
+    TRY(context_reserve_all(ctx, &need));
     s->x = (struct exchange){.comm = &ctx->comm,
                              .engine = ctx->engine,
                              .transport = ctx->transport,
                              .key_bytes = s->map.key_bytes,
                              .capacity = s->capacity,
-                             .keys = lent ? s->out : ctx->buffer[1],
-                             .scratch = ctx->buffer[0],
-                             .workspace = ctx->workspace, // the local sort is done with it by then
-                             .workspace_bytes = ctx->workspace_bytes,
+                             .keys = lent ? s->out : ctx->kept[KEPT_KEYS].memory,
+                             .scratch = ctx->kept[KEPT_SCRATCH].memory,
+                             // The local sort is done with it by then.
+                             .workspace = ctx->kept[KEPT_WORKSPACE].memory,
+                             .workspace_bytes = ctx->kept[KEPT_WORKSPACE].bytes,
                              .chunk_bytes = ctx->options.chunk_bytes,
                              .count = s->in_count};
     return HSORT_OK;
@@ -186,34 +120,23 @@ hsort_status sort_reserve(struct sort *s)
 
 /* ---- two passes ---------------------------------------------------------------------------------------- */
 
-hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes)
-{
-    size_t free_bytes;
-    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    if (ctx->info.gpu_sharers > 1 && ctx->options.device_memory_limit == 0) // a limit is each rank's own
-        free_bytes /= (size_t)ctx->info.gpu_sharers;
-    *bytes = free_bytes + sort_kept_bytes(ctx);
-    return HSORT_OK;
-}
-
 /* Does this rank lack the engine memory for one pass? The caller's memory, which is the host's, lends none. */
 static hsort_status lacks_memory(const struct sort *s, bool *lacks)
 {
     const size_t keys_bytes = (size_t)s->capacity * (size_t)s->map.key_bytes;
-    struct sort_sizes sizes;
+    struct memory_need need;
     size_t bytes;
     *lacks = false;
-    TRY(size_for(s, s->capacity, &sizes));
-    sizes.keys = keys_bytes;
-    if (total_growth(s->ctx, &sizes) == 0) // the context holds it all: the system need not be asked
+    TRY(need_for(s, keys_bytes, s->capacity, &need));
+    if (memory_need_growth(s->ctx, &need) == 0) // the context holds it all: the system need not be asked
         return HSORT_OK;
-    TRY(sort_engine_bytes(s->ctx, &bytes));
-    bytes += spare_idle_bytes(&s->ctx->spare); // which go before this sort takes memory
-    *lacks = sizes.keys + sizes.scratch + sizes.workspace > bytes;
+    TRY(context_engine_bytes(s->ctx, &bytes));
+    *lacks = memory_need_bytes(&need) > bytes;
     if (!*lacks || !comm_is_alone(&s->ctx->comm))
         return HSORT_OK;
-    TRY(size_for(s, scratch_for_chunks(s, ENGINE_CHUNKS_MAX), &sizes)); // the least that take_less() goes to
-    *lacks = keys_bytes > bytes || sizes.scratch + sizes.workspace > usable_bytes(bytes - keys_bytes);
+    // The least that take_less() goes to.
+    TRY(need_for(s, 0, scratch_for_chunks(s, ENGINE_CHUNKS_MAX), &need));
+    *lacks = keys_bytes > bytes || memory_need_bytes(&need) > usable_bytes(bytes - keys_bytes);
     return HSORT_OK;
 }
 
@@ -260,7 +183,7 @@ hsort_status sort_choose_passes(struct sort *s)
 hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
 {
     hsort_context *ctx = s->ctx;
-    struct sort_sizes sizes = {.keys = (size_t)s->capacity * (size_t)s->map.key_bytes};
+    struct memory_need need = {0};
     int64_t none, some;
     hsort_status status = HSORT_OK;
     *needs = false;
@@ -268,11 +191,11 @@ hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
         return HSORT_OK;
     const bool on_host = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST;
     if (on_host)
-        status = size_for(s, s->capacity, &sizes);
+        status = need_for(s, (size_t)s->capacity * (size_t)s->map.key_bytes, s->capacity, &need);
     else
         TRY(sort_choose_passes(s));
-    const bool mine = disk_plan_needs(on_host, sizes.keys + sizes.scratch + sizes.workspace, s->passes == 2,
-                                      sort_run_bytes(s), memory_bytes);
+    const bool mine =
+        disk_plan_needs(on_host, memory_need_bytes(&need), s->passes == 2, sort_run_bytes(s), memory_bytes);
     TRY(comm_agree(&ctx->comm, status));
     TRY(comm_range(&ctx->comm, mine, &none, &some));
     *needs = some;
@@ -301,7 +224,7 @@ static size_t exchange_bytes(const hsort_context *ctx, const struct exchange_ops
 static bool reserve_exchange_bytes(hsort_context *ctx, size_t bytes)
 {
     fault_pause(true); // a failure here is none of the sort's
-    const bool has = context_reserve(ctx, &ctx->exchange_memory, &ctx->exchange_bytes, bytes) == HSORT_OK;
+    const bool has = context_reserve(ctx, KEPT_EXCHANGE, bytes) == HSORT_OK;
     fault_pause(false);
     if (!has)
         status_clear();
@@ -320,7 +243,8 @@ hsort_status sort_reserve_exchange(struct sort *s)
             s->raw_exchange = NULL;
     }
     // Sorted runs move without it, too: ranks agree on that when they do.
-    s->x.memory = reserve_exchange_bytes(ctx, s->raw_exchange ? raw : sorted) ? ctx->exchange_memory : NULL;
+    s->x.memory =
+        reserve_exchange_bytes(ctx, s->raw_exchange ? raw : sorted) ? ctx->kept[KEPT_EXCHANGE].memory : NULL;
     return HSORT_OK;
 }
 

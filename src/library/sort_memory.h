@@ -3,7 +3,7 @@
 #define SORT_MEMORY_H
 
 #include "mpi/exchange/exchange.h"
-#include "src/library/context.h"
+#include "src/library/context_memory.h"
 #include "src/library/key_stream.h"
 #include "src/library/pass_sort.h"
 #include "src/library/run_store.h"
@@ -59,20 +59,6 @@ void sort_report_phase(const struct sort *s, const char *phase);
 /* Find s->passes: 2 if some rank lacks the engine memory for one pass, and all ranks' keys, in and out, lie in
  * host memory. Collective. */
 hsort_status sort_choose_passes(struct sort *s);
-
-/* Of bytes that are free, those to count on: allocations are rounded up, and the engine's own kernels want some
- * memory too. Pure. */
-size_t usable_bytes(size_t free_bytes);
-
-/* Engine memory that this rank may take for a sort, with all that the context keeps for sorts. Ranks that share a GPU share
- * what is free, unless each has a limit. Not collective. */
-hsort_status sort_engine_bytes(const hsort_context *ctx, size_t *bytes);
-
-/* What the context keeps for sorts. Pure. */
-size_t sort_kept_bytes(const hsort_context *ctx);
-
-/* Free all of it. Other ranks have unmapped it. Not collective. */
-void sort_drop_memory(hsort_context *ctx);
 
 /* What a rank says of its elements: do they fit into engine memory? */
 enum passes_answer {

@@ -76,8 +76,7 @@ static hsort_status find_own_slot(struct passes *p, int64_t *slot)
     hsort_context *ctx = p->s->ctx;
     size_t have, need;
     *slot = 0;
-    spare_drop(&ctx->spare);
-    TRY(sort_engine_bytes(ctx, &have));
+    TRY(context_engine_bytes(ctx, &have));
     have = usable_bytes(have);
     TRY(pass_slot_find(most_elements(p->s), p->pipeline.element_bytes, have, pass_sort_workspace, &p->sort,
                        slot, &need));
@@ -139,14 +138,12 @@ static hsort_status make_pass_tables(struct passes *p)
 static hsort_status reserve_slots(struct passes *p)
 {
     hsort_context *ctx = p->s->ctx;
-    const size_t bytes = PASS_SLOTS * p->slot_bytes;
-    size_t workspace_bytes;
-    TRY(pass_sort_workspace(&p->sort, p->slot, &workspace_bytes));
-    sort_drop_memory(ctx);
-    TRY(context_reserve(ctx, &ctx->buffer[0], &ctx->buffer_bytes[0], bytes));
-    TRY(context_reserve(ctx, &ctx->workspace, &ctx->workspace_bytes, workspace_bytes));
+    struct memory_need need = {.kept = {[KEPT_SCRATCH] = PASS_SLOTS * p->slot_bytes}};
+    TRY(pass_sort_workspace(&p->sort, p->slot, &need.kept[KEPT_WORKSPACE]));
+    context_drop_all(ctx);
+    TRY(context_reserve_all(ctx, &need));
     for (int slot = 0; slot < PASS_SLOTS; slot++)
-        p->pipeline.slot[slot] = (char *)ctx->buffer[0] + (size_t)slot * p->slot_bytes;
+        p->pipeline.slot[slot] = (char *)ctx->kept[KEPT_SCRATCH].memory + (size_t)slot * p->slot_bytes;
     return HSORT_OK;
 }
 
@@ -223,7 +220,7 @@ static void free_passes(struct passes *p)
     run_cuts_close(p->cuts);
     pipeline_close(&p->pipeline);
     if (p->pipeline.slot[0])
-        sort_drop_memory(p->s->ctx);
+        context_drop_all(p->s->ctx);
     free(p->owned_runs);
     free(p->runs_of);
     free(p->first_segment);

@@ -24,7 +24,8 @@ hsort_status __real_engine_open_host(int threads, size_t memory_limit,
                                      struct engine **opened); /* shared_engine.c wraps it */
 
 static struct spare_memory spare;
-static struct gather_slice slice;
+static struct kept_memory slice_memory;
+static struct gather_slice slice = {.kept = &slice_memory};
 static struct transport *transport;
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------- */
@@ -175,8 +176,7 @@ static hsort_status open_gather(const struct trial *t, const struct guarded_arra
 static void drop_slice(void)
 {
     CHECK(transport_unmap(transport, &comm, true) == HSORT_OK, "%s", comm.error);
-    engine->ops->free(engine, slice.memory);
-    slice = (struct gather_slice){0};
+    kept_drop(&slice_memory, engine);
 }
 
 static void check_trial(const struct trial *t)

@@ -1,7 +1,6 @@
 /* hypersort: sort arrays that are spread over the ranks of an MPI communicator, one GPU per rank.
  *
- * This header includes hypersort_types.h, which is installed beside it. The shortest use, with MPI
- * initialised:
+ * This header, for C and C++, includes hypersort_types.h beside it. The shortest use, with MPI initialised:
  *
  *     hsort_context *ctx;
  *     hsort_create(MPI_COMM_WORLD, NULL, &ctx);
@@ -12,8 +11,7 @@
  *
  * Rules that hold for every function
  *   Ranks      "Collective": every rank of the communicator calls it, with the same type, order and options.
- *              Counts, pointers, and options.threads may differ between ranks. A count of 0 goes with any
- *              pointer.
+ *              Counts, pointers and options.threads may differ. A count of 0 goes with any pointer.
  *   Errors     a collective function returns the same status on every rank, never leaves a rank waiting for
  *              another, and says in hsort_last_error() which rank failed, on which host, and why. After
  *              HSORT_CUDA or HSORT_MPI a context can only be destroyed. Two cases are local, since ranks
@@ -38,6 +36,10 @@
 #ifndef HYPERSORT_H
 #define HYPERSORT_H
 
+#ifdef __cplusplus // nothing of MPI's old C++ bindings, which need a library of their own
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#endif
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,8 +66,7 @@ typedef struct hsort_rates {
     double engine_bytes;     /* of memory that a rank may take of its engine; 0: as much as it needs */
 } hsort_rates;
 
-/* What one exchange is expected to cost, for uniform keys spread evenly. Bytes are doubles: they may pass 63
- * bits. */
+/* What one exchange is expected to cost, for uniform keys. Bytes are doubles: they may pass 63 bits. */
 typedef struct hsort_plan_exchange {
     double messages;               /* of one rank, at most: short ones, and transfers of keys of any size */
     double messages_all;           /* of all ranks */
@@ -146,8 +147,7 @@ typedef struct hsort_context hsort_context;
 /* Called on rank 0 at the end of each step of a phase: `done` of `total` steps. Must not call the library. */
 typedef void (*hsort_progress_fn)(void *user, const char *phase, int64_t done, int64_t total);
 
-/* Asked at the safe points of a sort: is it to end here? 0: no. Ranks may answer differently. Must not call
- * the library. */
+/* Asked at safe points of a sort: is it to end here? 0: no. Ranks may differ. Must not call the library. */
 typedef int (*hsort_should_stop_fn)(void *user);
 
 /* Set by hsort_options_init(), then changed field by field. The same on every rank, but for `threads`, the

@@ -2,7 +2,7 @@
  *
  *     keys at most     1/4 of the largest batch, then each a quarter more than the one before
  *     a slot           3/4 of the largest batch: some of it usually is the rank's own
- *     scratch          9/4 of it: sort_regions() wants half as much again as keys, and some
+ *     scratch          9/4 of it: on a GPU sort_regions() wants nearly twice as much room as it has keys
  *
  * The largest batch is a sixth of the capacity. From SMALL_REGIONS_RANKS ranks on a single region is as large as that,
  * as a sample does not cut regions evenly: then it is a third. */

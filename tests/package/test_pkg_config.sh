@@ -23,8 +23,8 @@ build_with() { "$1" -Wall -Wextra -Werror "${flags[@]}" "$work/$2" -o "$work/$3"
 compiler=$(cache CMAKE_C_COMPILER)
 build_with "$compiler" example.c shared "${shared[@]}"
 build_with "$compiler" example.c static "${static[@]}"
-# Open MPI 4 has C++ bindings in its header, which are not ours to warn of.
-build_with c++ example.cpp cxx -DOMPI_SKIP_MPICXX "${shared[@]}"
+# The library's header leaves out the C++ bindings of Open MPI 4, which no library of these flags has.
+build_with c++ example.cpp cxx "${shared[@]}"
 for program in shared static cxx; do
     sorts "$program" "$work/$program"
 done

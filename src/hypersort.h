@@ -199,7 +199,7 @@ HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_
  *          intercommunicator are refused without asking other ranks. */
 HSORT_API hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx);
 
-/* hsort_create() for Fortran, and for all that carries a communicator as an integer. Collective. */
+/* hsort_create() for Fortran, and for all that carries a valid communicator as an integer. Collective. */
 HSORT_API hsort_status hsort_create_f(MPI_Fint comm, const hsort_options *options, hsort_context **ctx);
 
 /* Free a context and all memory it holds. Collective: it waits until every rank is there.
@@ -312,7 +312,7 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *            their keys. ctx keeps it for the next call; a sort frees what nobody uses. Where some rank lacks
  *            it, and all arrays are in host memory, argsorts and sorts of pairs and records take two passes
  *            (library/README.md): in engine memory as it is, and as much host memory as elements, keys and
- *            positions take. Else it is HSORT_DEVICE_MEMORY.
+ *            positions take. Else it is HSORT_DEVICE_MEMORY, of a limited host engine HSORT_HOST_MEMORY.
  *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not asked.
  *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but for
  *            overwrite_input in hsort_sort_records_to(); what is written is undefined after an error, but for
@@ -380,7 +380,7 @@ HSORT_API hsort_status hsort_sort_records_to(hsort_context *ctx, const void *rec
 
 /* The order of a table by several of its columns, as hsort_argsort(); each column is then brought there by
  * hsort_gather(). Collective.
- *   columns  [field_count] arrays, each [count] of what its field says; host, device or managed; not changed
+ *   columns  [field_count], not NULL: arrays [count] of what fields say; host, device or managed; not changed
  *   fields   as of records; their offsets are 0
  *   count, index, out_count, stream  as of hsort_argsort() */
 HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns,
@@ -447,7 +447,7 @@ HSORT_API hsort_status hsort_check_records(hsort_context *ctx, const void *recor
  *   keys         [count] host, device or managed memory, aligned to the key size; not changed
  *   positions    [wanted] host memory: 0 .. N - 1 of the N keys of all ranks, in any order, also repeated;
  *                the same on every rank, or HSORT_ARGUMENT
- *   selected     [wanted] host memory, written on every rank: keys of `type`
+ *   selected     [wanted] host memory, written on every rank: keys of `type`; overlaps no array
  *   stream       as hsort_sort()
  * Memory   engine memory for this rank's keys twice, and for those in host memory once more; or, as for
  *          hsort_gather(), host memory for them twice. Keys of 1 and 2 bytes: as hsort_sort().
@@ -496,7 +496,7 @@ HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type
                                        size_t *bytes);
 
 /* Host memory that a sort of keys in host memory will take on this rank, besides the caller's, until it
- * returns: 0 if hsort_workspace() says no more than there is; else that of two passes. Not collective.
+ * returns: 0 if one pass does, as with all that hsort_workspace() says; else that of two. Not collective.
  *   ctx     from hsort_create()
  *   type    of the keys
  *   count   the largest count, in or out, of any rank; below 2^59, of u128 below 2^58

@@ -31,7 +31,8 @@ hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes)
     if (*bytes <= most)
         return HSORT_OK;
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    most = (most + free_bytes) / sizeof(key_code) * sizeof(key_code); // whole keys
+    most = (most + free_bytes + spare_idle_bytes(&ctx->spare)) / sizeof(key_code) *
+           sizeof(key_code); // whole keys
     if (*bytes > most && most > 0)
         *bytes = most;
     return HSORT_OK;

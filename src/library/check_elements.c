@@ -76,7 +76,7 @@ static hsort_status plan_check_pieces(struct element_check *c)
     if (c->buffer_bytes <= ctx->kept[KEPT_SCRATCH].bytes)
         return HSORT_OK;
     TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    most = ctx->kept[KEPT_SCRATCH].bytes + free_bytes;
+    most = ctx->kept[KEPT_SCRATCH].bytes + free_bytes + spare_idle_bytes(&ctx->spare);
     while (c->buffer_bytes > most && c->piece > 1) {
         c->piece /= 2;
         lay_out(c);

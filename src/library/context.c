@@ -13,7 +13,7 @@
 
 static const int64_t TRACE_SPANS_MAX = INT64_C(1) << 32;
 
-static _Thread_local char create_error[sizeof((struct comm *)0)->error];
+static _Thread_local char create_error[CONTEXT_ERROR_BYTES];
 
 hsort_status hsort_options_init(hsort_options *options, size_t struct_size)
 {
@@ -328,12 +328,12 @@ static hsort_status make_context(hsort_context **ctx, hsort_context **made)
 }
 
 /* A context with a communicator of its own, on all ranks or on none. Collective. */
-static hsort_status open_duplicate(MPI_Comm user, hsort_context **ctx, hsort_context **made)
+static hsort_status open_duplicate(MPI_Comm user, hsort_context **ctx, hsort_context **made, char *error)
 {
     struct comm comm;
     hsort_status status = comm_open(user, &comm);
     if (status != HSORT_OK) {
-        snprintf(create_error, sizeof create_error, "%s", status_text());
+        snprintf(error, CONTEXT_ERROR_BYTES, "%s", status_text());
         return status;
     }
     status = comm_agree(&comm, make_context(ctx, made));
@@ -341,25 +341,25 @@ static hsort_status open_duplicate(MPI_Comm user, hsort_context **ctx, hsort_con
         (*made)->comm = comm;
         return HSORT_OK;
     }
-    memcpy(create_error, comm.error, sizeof create_error);
+    memcpy(error, comm.error, CONTEXT_ERROR_BYTES);
     comm_close(&comm);
     free(*made);
     return status;
 }
 
-hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx)
+hsort_status context_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx, char *error)
 {
     hsort_context *made;
     status_clear();
-    create_error[0] = '\0';
+    error[0] = '\0';
     if (ctx)
         *ctx = NULL;
     hsort_status status = refuse_communicator(comm);
     if (status != HSORT_OK) {
-        snprintf(create_error, sizeof create_error, "%s", status_text());
+        snprintf(error, CONTEXT_ERROR_BYTES, "%s", status_text());
         return status;
     }
-    if ((status = open_duplicate(comm, ctx, &made)) != HSORT_OK)
+    if ((status = open_duplicate(comm, ctx, &made, error)) != HSORT_OK)
         return status;
     if (options) // one of an unknown size is refused when all ranks are together
         memcpy(&made->options, options,
@@ -370,16 +370,22 @@ hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_con
     status = set_up_context(made);
     if (status != HSORT_OK) {
         context_fail(made, status);
-        memcpy(create_error, made->error, sizeof create_error);
+        memcpy(error, made->error, CONTEXT_ERROR_BYTES);
         hsort_destroy(&made);
     }
     *ctx = made;
     return status;
 }
 
+hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx)
+{
+    return context_create(comm, options, ctx, create_error);
+}
+
 hsort_status hsort_create_f(MPI_Fint comm, const hsort_options *options, hsort_context **ctx)
 {
-    return hsort_create(MPI_Comm_f2c(comm), options, ctx);
+    const bool usable = comm_usable() == HSORT_OK; // else MPI_Comm_f2c() ends the process
+    return hsort_create(usable ? MPI_Comm_f2c(comm) : MPI_COMM_NULL, options, ctx);
 }
 
 void hsort_destroy(hsort_context **ctx)

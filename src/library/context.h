@@ -22,6 +22,8 @@ enum kept {
     KEPT_MEMORIES
 };
 
+enum { CONTEXT_ERROR_BYTES = sizeof((struct comm *)0)->error };
+
 struct hsort_context {
     struct comm comm;
     hsort_options options;
@@ -49,8 +51,11 @@ struct hsort_context {
         double seconds[HSORT_PHASES];
         hsort_stats sorts; /* of the sorts inside, added up */
     } call; /* on elements, under way: what this rank has done */
-    char error[sizeof((struct comm *)0)->error]; /* of the last call that failed, "" if none did */
+    char error[CONTEXT_ERROR_BYTES]; /* of the last call that failed, "" if none did */
 };
+
+/* hsort_create(), with its line in error [CONTEXT_ERROR_BYTES], "" if all is well. Collective. */
+hsort_status context_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx, char *error);
 
 /* Begin a public collective call: forget the last error. Not collective.
  * Errors   HSORT_ARGUMENT if ctx is NULL, HSORT_MPI after MPI_Finalize(): the call returns at once. */

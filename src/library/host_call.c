@@ -27,7 +27,7 @@ static hsort_status open_on_host(hsort_context *ctx, hsort_context **on_host)
     options.binding = HSORT_BINDING_NONE;
     options.threads = ctx->comm.threads;
     options.trace_spans = 0;
-    TRY(hsort_create(ctx->comm.world, &options, on_host));
+    TRY(context_create(ctx->comm.world, &options, on_host, ctx->error));
     (*on_host)->comm.trace = ctx->comm.trace;
     return HSORT_OK;
 }
@@ -44,13 +44,9 @@ static void take_results(hsort_context *ctx, const hsort_context *on_host)
 static hsort_status run_on_host(hsort_context *ctx, const struct host_call *call)
 {
     hsort_context *on_host;
-    hsort_status status = open_on_host(ctx, &on_host);
-    if (status != HSORT_OK) {
-        memcpy(ctx->error, hsort_last_error(NULL), sizeof ctx->error);
-        return status;
-    }
+    TRY(open_on_host(ctx, &on_host));
     struct trace_span *span = trace_begin(ctx->comm.trace, "in host memory");
-    status = trace_end_with(span, call->run(on_host, call->call));
+    const hsort_status status = trace_end_with(span, call->run(on_host, call->call));
     memcpy(ctx->error, on_host->error, sizeof ctx->error);
     if (status == HSORT_OK)
         take_results(ctx, on_host);

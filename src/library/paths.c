@@ -16,6 +16,7 @@ hsort_status hsort_measure_paths(hsort_context *ctx, hsort_path_speed *speeds, s
     else if (!all)
         status = status_fail(HSORT_HOST_MEMORY, "no memory for the paths to %d ranks", ctx->comm.size);
     status = comm_agree(&ctx->comm, status);
+    spare_drop(&ctx->spare);
     if (status == HSORT_OK)
         status = path_table_measure(&ctx->comm, ctx->engine, ctx->transport, all);
     for (int rank = 0; rank < ctx->comm.size && status == HSORT_OK; rank++)

@@ -33,6 +33,9 @@ hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engi
 
 static bool are_usable(const hsort_rates *rates)
 {
+    if (rates->engine <= HSORT_ENGINE_AUTO || rates->engine >= HSORT_ENGINES ||
+        rates->link <= HSORT_TRANSPORT_AUTO || rates->link >= HSORT_TRANSPORTS)
+        return false;
     for (int i = 0; i < HSORT_RATES; i++)
         if (!isfinite(rates->value[i]) || rates->value[i] < 0 ||
             (rates->value[i] == 0 && i != HSORT_RATE_HOST_COPY))

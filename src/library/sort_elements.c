@@ -128,10 +128,15 @@ static hsort_status take_room(struct element_sort *s, bool apart)
     return element_array_room(s->order.ctx, s->elements_out, bytes, apart && s->elements == s->elements_out, &s->room);
 }
 
-/* The same where an index says where elements go. Not collective. */
+/* Have room for the index, and for elements where it says that they go. Keys sorted in place need room, too: they are in order before
+ * elements move, for which memory may still lack. Not collective. */
 static hsort_status take_index(struct element_sort *s)
 {
-    TRY(element_array_room(s->order.ctx, NULL, (size_t)s->order.out_count * sizeof(int64_t), true, &s->index));
+    const struct element_order *order = &s->order;
+    const size_t count = (size_t)order->out_count, key_bytes = (size_t)order->fields[0].bytes;
+    TRY(element_array_room(order->ctx, NULL, count * sizeof(int64_t), true, &s->index));
+    if (s->keys_out && s->keys_out == s->keys && !s->keys_room.owned)
+        TRY(element_array_room(order->ctx, s->keys_out, count * key_bytes, true, &s->keys_room));
     return take_room(s, true);
 }
 

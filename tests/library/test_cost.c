@@ -348,6 +348,11 @@ static void test_misuses(void)
         bad.value[HSORT_RATE_LINK] = wrong[i];
         CHECK(hsort_plan(&bad, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "a rate of %g", wrong[i]);
     }
+    hsort_rates of_no_engine = rates, of_no_link = rates;
+    of_no_engine.engine = HSORT_ENGINE_AUTO;
+    of_no_link.link = HSORT_TRANSPORTS;
+    CHECK(hsort_plan(&of_no_engine, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "rates of AUTO");
+    CHECK(hsort_plan(&of_no_link, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "rates of no link");
     CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, 0, &plan) == HSORT_OK && plan.bitonic.total_seconds == 0,
           "0 keys");
 }

@@ -40,15 +40,30 @@ static hsort_type key_type = HSORT_U64; /* of sorts of bare keys; narrower ones 
 static int steps_most = 1;      /* from one passage that fails to the next; more than 1: drawn */
 static uint64_t random_state;   /* of those draws, the same on all ranks */
 static bool by_one_field;       /* records are sorted, which then go with it where partition is asked for */
+static bool stops;              /* each sort, at its safe point */
 static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
-enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE,
-             DEED_SELECT, DEED_INDEX, DEED_ARGSORT, DEED_CHECK_PAIRS, DEEDS };
+enum deed {
+    DEED_CREATE,
+    DEED_CHECK,
+    DEED_SORT,
+    DEED_SORT_TO,
+    DEED_RECORDS,
+    DEED_PAIRS,
+    DEED_SCATTER,
+    DEED_UNIQUE,
+    DEED_SELECT,
+    DEED_INDEX,
+    DEED_ARGSORT,
+    DEED_CHECK_PAIRS,
+    DEED_PAIRS_IN_PLACE,
+    DEEDS
+};
 
-static const char *const deed_names[DEEDS] = {"create",  "check", "sort",   "sort to other counts",
-                                              "records", "pairs", "scatter", "unique", "select", "argsort",
-                                              "argsort of u128", "check pairs"};
+static const char *const deed_names[DEEDS] = {
+    "create", "check",  "sort",    "sort to other counts", "records",     "pairs",         "scatter",
+    "unique", "select", "argsort", "argsort of u128",      "check pairs", "pairs in place"};
 
 struct fault {
     enum fault_site site;
@@ -77,6 +92,12 @@ static void make_keys(struct keys *keys, enum deed deed)
         keys->in[i] = keys->kept[i] = check_random(&random) % values;
 }
 
+static int ask_to_stop(void *user)
+{
+    (void)user;
+    return 1;
+}
+
 static hsort_status create(hsort_transport transport, hsort_context **ctx)
 {
     hsort_options options;
@@ -86,6 +107,7 @@ static hsort_status create(hsort_transport transport, hsort_context **ctx)
     options.exchange = exchange;
     options.threads = 1;
     options.device_memory_limit = limit;
+    options.should_stop = stops ? ask_to_stop : NULL;
     options.shared_memory = shared;
     options.local_rung = limit > 0 ? RUNG_NETWORK : -1; // needs no workspace, which would be most of the limit
     options.chunk_bytes =
@@ -134,6 +156,21 @@ static hsort_status sort_pairs(hsort_context *ctx, struct keys *keys)
 {
     return hsort_sort_pairs_to(ctx, HSORT_U64, HSORT_DESCENDING, keys->in, keys->in, 8, keys->count, NULL, keys->out,
                                keys->out_count, NULL);
+}
+
+/* Values of a size that is gathered behind the sort of the keys. They, too, are as they were where memory lacks. */
+static hsort_status sort_pairs_in_place(hsort_context *ctx, struct keys *keys)
+{
+    enum { VALUE_BYTES = 3 };
+    unsigned char *own = (unsigned char *)keys->out;
+    for (int64_t i = 0; i < VALUE_BYTES * keys->count; i++)
+        own[i] = (unsigned char)(7 * i);
+    const hsort_status status =
+        hsort_sort_pairs(ctx, HSORT_U64, HSORT_ASCENDING, keys->in, own, VALUE_BYTES, keys->count, NULL);
+    for (int64_t i = 0;
+         (status == HSORT_HOST_MEMORY || status == HSORT_DEVICE_MEMORY) && i < VALUE_BYTES * keys->count; i++)
+        CHECK(own[i] == (unsigned char)(7 * i), "%s: byte %d of the values was changed", faults_case, (int)i);
+    return status;
 }
 
 /* Every key goes to its place counted from the end. */
@@ -196,6 +233,8 @@ static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport
         return sort_records(*ctx, keys);
     if (deed == DEED_PAIRS)
         return sort_pairs(*ctx, keys);
+    if (deed == DEED_PAIRS_IN_PLACE)
+        return sort_pairs_in_place(*ctx, keys);
     if (deed == DEED_SCATTER)
         return scatter_keys(*ctx, keys);
     if (deed == DEED_UNIQUE)
@@ -337,6 +376,36 @@ static void walk_all(enum deed deed, hsort_transport transport)
             }
 }
 
+/* A sort that is asked to stop does so with all keys, or fails: also where something goes wrong behind its safe point. */
+static void walk_stopped(enum fault_site site)
+{
+    int untouched = 0;
+    stops = true;
+    for (int nth = 1; !untouched && nth < MOST_PASSAGES; nth++) {
+        hsort_context *ctx;
+        hsort_check_result before, after;
+        struct keys keys;
+        make_keys(&keys, DEED_SORT_TO);
+        snprintf(faults_case, sizeof faults_case, "asked to stop, %s fault %d of %d ranks", fault_word(site),
+                 nth, size);
+        CHECK(create(HSORT_TRANSPORT_AUTO, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+        fault_set(site, rank == 0 ? nth : 0);
+        const hsort_status status = sort_to(ctx, &keys);
+        untouched = rank == 0 && fault_untouched(site, nth);
+        MPI_Bcast(&untouched, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        fault_set(site, 0);
+        CHECK(status == HSORT_STOPPED || (!untouched && status != HSORT_OK), "%s: status %d", faults_case,
+              status);
+        CHECK(status != HSORT_STOPPED ||
+                  (check_order(ctx, keys.kept, keys.count, HSORT_ASCENDING, &before) == HSORT_OK &&
+                   check_order(ctx, keys.out, keys.out_count, HSORT_ASCENDING, &after) == HSORT_OK &&
+                   memcmp(after.fingerprint, before.fingerprint, sizeof after.fingerprint) == 0),
+              "%s: stopped, but not all keys are there", faults_case);
+        hsort_destroy(&ctx);
+    }
+    stops = false;
+}
+
 /* Keys that partition does not move, as each value has a region of its own. */
 static void walk_few_values(void)
 {
@@ -401,10 +470,12 @@ static void check_passes(enum deed deed)
     hsort_destroy(&ctx);
 }
 
-static void walk_records(hsort_transport transport)
+static void walk_records(void)
 {
+    const hsort_transport transport = HSORT_TRANSPORT_AUTO;
     walk_all(DEED_RECORDS, transport);
     walk_all(DEED_PAIRS, transport);
+    walk(DEED_PAIRS_IN_PLACE, transport, FAULT_ALLOC, size / 2);
     walk_all(DEED_SCATTER, transport);
     walk_all(DEED_UNIQUE, transport);
     walk_all(DEED_CHECK_PAIRS, transport);
@@ -452,6 +523,14 @@ static void walk_element_passes(void)
 
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        void (*walk)(void);
+    } modes[] = {{"mixed", walk_mixed},
+                 {"passes", walk_two_passes},
+                 {"element_passes", walk_element_passes},
+                 {"types", walk_types},
+                 {"records", walk_records}};
     bool cuda;
     if (!ranks_begin(argc, argv, &rank, &size, &cuda))
         return CHECK_SKIPPED;
@@ -484,22 +563,6 @@ int main(int argc, char **argv)
             walk(DEED_SORT, HSORT_TRANSPORT_MPI, FAULT_MPI, failing);
         return ranks_finish();
     }
-    if (argc > 1 && strcmp(argv[1], "mixed") == 0) {
-        walk_mixed();
-        return ranks_finish();
-    }
-    if (argc > 1 && strcmp(argv[1], "passes") == 0) {
-        walk_two_passes();
-        return ranks_finish();
-    }
-    if (argc > 1 && strcmp(argv[1], "element_passes") == 0) {
-        walk_element_passes();
-        return ranks_finish();
-    }
-    if (argc > 1 && strcmp(argv[1], "types") == 0) {
-        walk_types();
-        return ranks_finish();
-    }
     if (argc > 1 && strcmp(argv[1], "pairs") == 0) {
         exchange = HSORT_EXCHANGE_PARTITION;
         by_one_field = true;
@@ -507,10 +570,11 @@ int main(int argc, char **argv)
         walk_all(DEED_RECORDS, HSORT_TRANSPORT_AUTO);
         return ranks_finish();
     }
-    if (argc > 1 && strcmp(argv[1], "records") == 0) {
-        walk_records(HSORT_TRANSPORT_AUTO);
-        return ranks_finish();
-    }
+    for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof modes[0]; i++)
+        if (strcmp(argv[1], modes[i].name) == 0) {
+            modes[i].walk();
+            return ranks_finish();
+        }
     walk_all(DEED_CREATE, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_CHECK, HSORT_TRANSPORT_STAGED);
     walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
@@ -522,6 +586,9 @@ int main(int argc, char **argv)
     walk_all(DEED_SORT_TO, HSORT_TRANSPORT_STAGED);
     if (!cuda)
         walk_all(DEED_SORT, HSORT_TRANSPORT_STAGED);
+    walk_stopped(FAULT_COPY);
+    walk_stopped(FAULT_KERNEL);
+    walk_stopped(FAULT_MPI);
     return ranks_finish();
 }
 #else

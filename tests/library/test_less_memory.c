@@ -10,7 +10,15 @@
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
-enum { COUNT = 1 << 19, FEW = 1 << 17, RECORDS = 256, RECORD_WORDS = 512, INDICES = 1 << 16 };
+enum {
+    COUNT = 1 << 19,
+    FEW = 1 << 17,
+    RECORDS = 256,
+    RECORD_WORDS = 512,
+    INDICES = 1 << 16,
+    ENTRIES = 1 << 17,
+    ROOM_FOR_PATHS = 73 << 20
+};
 
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
@@ -170,6 +178,39 @@ static void check_turns(bool cuda, uint64_t *random)
     keys_are_far = false;
 }
 
+/* What a gather has given back, or takes of the cores instead, is in nobody's way. Of the host engine, whose limits may be so small. */
+static void check_after_gather(size_t limit)
+{
+    uint64_t *keys = calloc(COUNT, sizeof *keys);
+    int64_t *index = calloc(ENTRIES, sizeof *index), *out = calloc(ENTRIES, sizeof *out);
+    hsort_context *ctx, *none;
+    hsort_options options;
+    hsort_check_result result = {.struct_size = sizeof result};
+    hsort_path_speed *speeds = calloc((size_t)size, sizeof *speeds);
+    char refused[200];
+    hsort_options_init(&options, sizeof options);
+    options.engine = HSORT_ENGINE_HOST;
+    options.device_memory_limit = limit;
+    keys_are_far = true;
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    options.chunk_bytes = 7;
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &none) == HSORT_ARGUMENT, "chunks of 7 bytes");
+    snprintf(refused, sizeof refused, "%s", hsort_last_error(NULL));
+    CHECK(hsort_gather(ctx, keys, ENTRIES, sizeof *keys, index, out, ENTRIES, NULL) == HSORT_OK,
+          "limit %zu: gather: %s", limit, hsort_last_error(ctx));
+    CHECK(refused[0] && strcmp(refused, hsort_last_error(NULL)) == 0, "limit %zu: '%s' is '%s' now", limit,
+          refused, hsort_last_error(NULL));
+    CHECK(hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, keys, COUNT, NULL, &result) == HSORT_OK,
+          "limit %zu: check: %s", limit, hsort_last_error(ctx));
+    CHECK(limit < ROOM_FOR_PATHS || hsort_measure_paths(ctx, speeds, sizeof *speeds) == HSORT_OK,
+          "limit %zu: paths: %s", limit, hsort_last_error(ctx));
+    hsort_destroy(&ctx);
+    free(keys);
+    free(index);
+    free(out);
+    free(speeds);
+}
+
 int main(int argc, char **argv)
 {
     static const int64_t shares[] = {2, 3, 8, 50, 0};
@@ -183,5 +224,8 @@ int main(int argc, char **argv)
             check_share(cuda, far, HSORT_U32, shares[i], &random);
         }
     check_turns(cuda, &random);
+    static const size_t limits[] = {3 << 16, 3 << 20, ROOM_FOR_PATHS};
+    for (int i = 0; !cuda && i < 3; i++)
+        check_after_gather(limits[i]);
     return ranks_finish();
 }

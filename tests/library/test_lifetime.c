@@ -18,6 +18,7 @@ static void check_no_mpi(const char *when, const char *why)
     hsort_context *ctx = (hsort_context *)&when;
     CHECK(hsort_create(MPI_COMM_WORLD, NULL, &ctx) == HSORT_MPI && !ctx, "a context %s MPI", when);
     CHECK(strstr(hsort_last_error(NULL), why), "%s MPI: '%s'", when, hsort_last_error(NULL));
+    CHECK(hsort_create_f(0, NULL, &ctx) == HSORT_MPI && !ctx, "a context of a number, %s MPI", when);
     CHECK(hsort_create(MPI_COMM_WORLD, NULL, NULL) == HSORT_MPI, "nowhere to write a context, %s MPI", when);
 }
 

@@ -31,6 +31,7 @@
 #include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/exchange/splitters.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -427,7 +428,8 @@ int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes)
 {
     const int64_t offers = (int64_t)offers_of(size, capacity) * size;
     const int64_t intervals = size > 1 ? size - 1 : 1;
-    *probes = (int)(offers + intervals * (int64_clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2));
+    *probes = (int)int64_clamp(offers + intervals * (int64_clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2), 0,
+                               INT_MAX);
     if (size == 1 || total == 0)
         return 0;
     // What all ranks offer is not spread evenly: the gap that a splitter falls into is some two times as wide

@@ -369,6 +369,11 @@ int64_t run_files_bytes(const struct run_files *files)
     return bytes;
 }
 
+bool run_files_are_open(const struct run_files *files)
+{
+    return files->is_open;
+}
+
 bool run_files_disk_is_full(const struct run_files *files)
 {
     return atomic_load(&files->full) || block_was_full(files->target.out->blocks);

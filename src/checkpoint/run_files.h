@@ -64,6 +64,9 @@ struct run_files_kept {
 };
 const struct run_files_kept *run_files_kept(const struct run_files *files);
 
+/* Has store.open() gone well? Until then all is as an earlier call has left it. The same on every rank. Not collective. */
+bool run_files_are_open(const struct run_files *files);
+
 /* The line of the failure that ranks have agreed on in store.open() or store.reopen(), "rank R on HOST: cause"; "" if both went well.
  * What calls the store agrees again, on another communicator, where the rank that failed is not known any more. Owned by files,
  * the same on every rank. Not collective. */

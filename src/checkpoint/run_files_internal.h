@@ -32,6 +32,7 @@ struct run_files {
     struct run_plan plan;        /* its facts are owned */
     struct written_plan written; /* the same, as it stands in RUNS */
     bool began;                  /* nothing was there */
+    bool is_open;                /* open() has gone well */
     struct run_files_kept kept;
     struct run_file *run;        /* [plan.parts] */
     int *place;                  /* [plan.parts] the directory of each */

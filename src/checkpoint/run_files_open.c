@@ -362,7 +362,8 @@ hsort_status run_files_open_store(void *user, struct run_plan *plan)
     plan->runs = plan->segments = NULL;
     files->error[0] = '\0';
     const hsort_status status = run_files_keep_error(files, open_together(files, plan));
-    if (status == HSORT_OK) {
+    files->is_open = status == HSORT_OK;
+    if (files->is_open) {
         count_kept(files);
         *plan = files->plan;
         return HSORT_OK;

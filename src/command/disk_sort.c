@@ -140,7 +140,6 @@ static hsort_status open_disk_files(struct disk_sort *disk, hsort_order order, s
     struct run_store *store = run_files_store(disk->files);
     store->memory_bytes = memory_bytes;
     store->parts = options->runs;
-    disk->is_open = true;
     return HSORT_OK;
 }
 
@@ -256,8 +255,10 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
     const bool lost = launch_lost(disk->comm, status);
     if (!lost)
         status = complete_line(disk, status, &full);
-    // Of an earlier run what it has made, where this one could not even begin.
-    const bool stays = lost || full || status == HSORT_STOPPED || (!disk->is_open && disk->checkpoint.found);
+    // Of an earlier run what it has made, where this one could not even begin: for lack of memory or room, say.
+    const bool began = disk->files && run_files_are_open(disk->files);
+    const bool stays =
+        lost || full || status == HSORT_STOPPED || (status != HSORT_OK && !began && disk->checkpoint.found);
     if (!lost && disk->deal.needed)
         status = disk_deal_end(disk->comm, &disk->deal, status, stays);
     if (stays && !lost)

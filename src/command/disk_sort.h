@@ -30,7 +30,6 @@ struct disk_sort {
     struct checkpoint checkpoint;
     struct file_out out;     /* what segments go to */
     struct run_files *files; /* owned */
-    bool is_open;            /* all of it: the sort may begin */
     struct disk_deal deal;
     int64_t run_bytes;       /* on disk, of all ranks: what disk_sort_end() found */
     struct report_kept kept; /* of earlier runs of the command: the same */

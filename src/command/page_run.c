@@ -22,7 +22,9 @@ static const char *text_of(const struct json_value *object, const char *name, ch
 bool is_run_report(const struct json_value *run)
 {
     const struct json_value phases = json_member(run, "phases"), ranks = json_member(run, "ranks");
-    return phases.kind == JSON_OBJECT && ranks.kind == JSON_NUMBER && number_of(run, "schema_version") == 1;
+    const bool writes = json_member(run, "output").kind != JSON_NONE; // as select does not
+    return writes && phases.kind == JSON_OBJECT && ranks.kind == JSON_NUMBER &&
+           number_of(run, "schema_version") == 1;
 }
 
 /* Elements that were sorted or gathered, and what they are called. */

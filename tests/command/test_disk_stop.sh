@@ -219,9 +219,13 @@ refusals()
     touch in.raw
     refused 2 2 "$dir/manifest: |in.raw was changed since|remove it" "${keys[@]}"
     touch -d "2002-02-03" in.raw
+    # What cannot begin leaves all there, as its line says how to go on.
+    refused 0 3 "--temp-limit is 1" "${keys[@]}" --temp-limit 1
+    refused 2 5 "$dir: |give more" "${keys[@]}" -S 16M --device-memory 1
     # Without --runs, too, this is the same sort, which goes on.
     run 3 sort in.raw --type u64 -o out --engine host --json
     grep -q '"passes": 2' "$work.out" || fail "without --runs it began anew"
+    grep -q '"resumed": "begun", "kept_bytes": [0-9]*, "kept_runs": [1-9]' "$work.out" || fail "after refusals it began anew"
     finished "refusals, then without --runs"
     # As the lines say: without the manifest it begins anew. The output that it knew is nobody's then.
     stop holdwrite:0:2 2 USR1 "${keys[@]}"

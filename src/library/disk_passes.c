@@ -132,7 +132,8 @@ static hsort_status take_disk_memory(struct disk_passes *p)
 static void free_disk_passes(struct disk_passes *p)
 {
     pipeline_close(&p->pipeline);
-    context_drop_all(p->s->ctx);
+    if (p->pipeline.slot[0]) // else ranks have not unmapped it
+        context_drop_all(p->s->ctx);
     free(p->made);
     free(p->fences);
     free(p->cuts);

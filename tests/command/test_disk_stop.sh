@@ -221,7 +221,7 @@ refusals()
     touch -d "2002-02-03" in.raw
     # What cannot begin leaves all there, as its line says how to go on.
     refused 0 3 "--temp-limit is 1" "${keys[@]}" --temp-limit 1
-    refused 2 5 "$dir: |give more" "${keys[@]}" -S 16M --device-memory 1
+    refused 2 5 "give more (-S)" "${keys[@]}" -S 16M --device-memory 1
     # Without --runs, too, this is the same sort, which goes on.
     run 3 sort in.raw --type u64 -o out --engine host --json
     grep -q '"passes": 2' "$work.out" || fail "without --runs it began anew"

@@ -26,6 +26,7 @@ struct exchange {
     void *keys, *scratch;   /* [capacity] each, engine memory; keys holds this rank's run */
     void *workspace;        /* [workspace_bytes] engine memory to work in; may be none */
     size_t workspace_bytes;
+    int rung;               /* of local sorts, which it is large enough for: the one asked for, or -1 */
     size_t chunk_bytes;     /* fetched from a peer's memory at a time, a multiple of 8; 0: as is best */
     int64_t count;          /* keys of this rank, 0 .. capacity */
 

@@ -266,8 +266,9 @@ static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, vo
     hsort_status status = ops->partition->settle_regions(
         x->engine, x->key_bytes, raw, x->memory, scratch_of(x), (size_t)(scratch * x->key_bytes), too_much);
     if (status == HSORT_OK && (all || *too_much))
-        status = ops->sort(x->engine, -1, x->key_bytes, keys, count <= scratch ? scratch_of(x) : x->scratch,
-                           count <= scratch ? scratch : x->capacity, count, x->workspace, &again, &sorted);
+        status =
+            ops->sort(x->engine, x->rung, x->key_bytes, keys, count <= scratch ? scratch_of(x) : x->scratch,
+                      count <= scratch ? scratch : x->capacity, count, x->workspace, &again, &sorted);
     keep_first_error(&status, ops->stream_synchronize(x->engine, STREAM_WORK));
     return status;
 }

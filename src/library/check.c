@@ -1,5 +1,5 @@
 #include "kernels/base/first_error.h"
-#include "src/library/context.h"
+#include "src/library/context_memory.h"
 #include "src/library/sort_stream.h"
 #include "src/library/struct_size.h"
 #include "src/library/verify.h"
@@ -30,9 +30,8 @@ hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes)
         *bytes = STREAM_PART_BYTES;
     if (*bytes <= most)
         return HSORT_OK;
-    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    most = (most + free_bytes + spare_idle_bytes(&ctx->spare)) / sizeof(key_code) *
-           sizeof(key_code); // whole keys
+    TRY(context_free_bytes(ctx, &free_bytes));
+    most = (most + free_bytes) / sizeof(key_code) * sizeof(key_code); // whole keys
     if (*bytes > most && most > 0)
         *bytes = most;
     return HSORT_OK;

@@ -7,6 +7,7 @@
  *
  * Rejected: copies of whole arrays, as the sorts take them; a check is to fit beside what it checks. */
 #include "kernels/base/first_error.h"
+#include "src/library/context_memory.h"
 #include "src/library/element_call.h"
 #include "src/library/key_stream.h"
 #include "src/library/struct_size.h"
@@ -75,8 +76,8 @@ static hsort_status plan_check_pieces(struct element_check *c)
     lay_out(c);
     if (c->buffer_bytes <= ctx->kept[KEPT_SCRATCH].bytes)
         return HSORT_OK;
-    TRY(ctx->engine->ops->memory_free(ctx->engine, &free_bytes));
-    most = ctx->kept[KEPT_SCRATCH].bytes + free_bytes + spare_idle_bytes(&ctx->spare);
+    TRY(context_free_bytes(ctx, &free_bytes));
+    most = ctx->kept[KEPT_SCRATCH].bytes + free_bytes;
     while (c->buffer_bytes > most && c->piece > 1) {
         c->piece /= 2;
         lay_out(c);

@@ -114,26 +114,18 @@ static hsort_status make_disk_tables(struct disk_passes *p)
     return HSORT_OK;
 }
 
-/* Slots and workspace, in the context until the end. Ranks have unmapped each other's memory. */
+/* Ranks have unmapped each other's memory. */
 static hsort_status take_disk_memory(struct disk_passes *p)
 {
-    hsort_context *ctx = p->s->ctx;
-    const size_t slot_bytes = pass_slot_bytes(p->plan.part_elements, p->plan.element_bytes);
-    struct memory_need need = {.kept = {[KEPT_SCRATCH] = PASS_SLOTS * slot_bytes}};
     TRY(make_disk_tables(p));
-    TRY(pass_sort_workspace(&p->sort, p->plan.part_elements, &need.kept[KEPT_WORKSPACE]));
-    context_drop_all(ctx);
-    TRY(context_reserve_all(ctx, &need));
-    for (int slot = 0; slot < PASS_SLOTS; slot++)
-        p->pipeline.slot[slot] = (char *)ctx->kept[KEPT_SCRATCH].memory + (size_t)slot * slot_bytes;
+    TRY(pass_take_slots(&p->sort, p->plan.part_elements, p->pipeline.slot));
     return pipeline_open(&p->pipeline);
 }
 
 static void free_disk_passes(struct disk_passes *p)
 {
     pipeline_close(&p->pipeline);
-    if (p->pipeline.slot[0]) // else ranks have not unmapped it
-        context_drop_all(p->s->ctx);
+    pass_give_slots(&p->sort, p->pipeline.slot);
     free(p->made);
     free(p->fences);
     free(p->cuts);

@@ -15,7 +15,6 @@
 #include "src/library/pass_sort.h"
 #include "kernels/base/key_width.h"
 #include "src/library/element_order.h"
-#include "src/library/pass_plan.h"
 #include "src/library/sort_memory.h"
 
 struct slot_codes pass_slot_codes(int key_bits, int64_t slot)
@@ -42,6 +41,27 @@ hsort_status pass_sort_workspace(void *pass_sort, int64_t slot, size_t *bytes)
                             bytes));
     *bytes += 2 * codes.room;
     return HSORT_OK;
+}
+
+hsort_status pass_take_slots(const struct pass_sort *sort, int64_t slot, char **slots)
+{
+    hsort_context *ctx = sort->ctx;
+    const size_t bytes = pass_slot_bytes(slot, pass_element_bytes(sort));
+    struct memory_need need = {.kept = {[KEPT_SCRATCH] = PASS_SLOTS * bytes}};
+    TRY(pass_sort_workspace((void *)sort, slot, &need.kept[KEPT_WORKSPACE]));
+    context_drop_all(ctx);
+    TRY(context_reserve_all(ctx, &need));
+    for (int i = 0; i < PASS_SLOTS; i++)
+        slots[i] = (char *)ctx->kept[KEPT_SCRATCH].memory + (size_t)i * bytes;
+    return HSORT_OK;
+}
+
+void pass_give_slots(const struct pass_sort *sort, char **slots)
+{
+    if (slots[0])
+        context_drop_all(sort->ctx);
+    for (int i = 0; i < PASS_SLOTS; i++)
+        slots[i] = NULL;
 }
 
 /* to [count] = elements in the order of fields whose codes leave room for the position. `to` overlaps nothing. */

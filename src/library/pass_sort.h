@@ -4,6 +4,7 @@
 #define PASS_SORT_H
 
 #include "src/library/context.h"
+#include "src/library/pass_plan.h"
 
 /* Elements with keys in them. */
 struct pass_elements {
@@ -34,6 +35,15 @@ size_t pass_element_bytes(const struct pass_sort *sort);
 
 /* pass_workspace_fn: engine memory beside a slot of `slot` elements and as much scratch. */
 hsort_status pass_sort_workspace(void *pass_sort, int64_t slot, size_t *bytes);
+
+/* Have PASS_SLOTS slots of `slot` elements, and workspace, in the context: where they are needed, nothing else has room, so what other
+ * sorts have left goes. Ranks have unmapped each other's memory. Not collective.
+ *   slots  [PASS_SLOTS] NULL before, and after an error; written
+ * Errors: the engine's. */
+hsort_status pass_take_slots(const struct pass_sort *sort, int64_t slot, char **slots);
+
+/* Free them. Where they are NULL nothing goes, as ranks may not have unmapped it. Not collective. */
+void pass_give_slots(const struct pass_sort *sort, char **slots);
 
 /* Sort elements [count], the caller's bits before and after, with the context's workspace. Stable where they are no
  * bare keys. Not collective.

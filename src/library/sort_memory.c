@@ -50,6 +50,14 @@ static int64_t scratch_for_chunks(const struct sort *s, int chunks)
     return chunks == 1 ? part : part + part / 64;
 }
 
+/* Of several ranks, all have unmapped what goes. The codes may be what is sorted. keeps_keys: the keys' buffer stays. */
+static void drop_others(const struct sort *s, bool keeps_keys)
+{
+    for (int i = 0; i < KEPT_MEMORIES; i++)
+        if (!(i == KEPT_CODES && s->are_codes) && !(i == KEPT_KEYS && keeps_keys))
+            kept_drop(&s->ctx->kept[i], s->ctx->engine);
+}
+
 /* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do
  * with less. Take as large a part of the capacity as there is memory for. Not none at all, though a network
  * could do with that: keys that fill memory to the last hundredth are rather a count that is wrong. What
@@ -59,9 +67,7 @@ static hsort_status take_less(struct sort *s, struct memory_need *need)
     hsort_context *ctx = s->ctx;
     const size_t keys_bytes = need->kept[KEPT_KEYS];
     size_t free_bytes;
-    for (int i = 0; i < KEPT_MEMORIES; i++)
-        if (!(i == KEPT_CODES && s->are_codes) && !(i == KEPT_KEYS && keys_bytes > 0))
-            kept_drop(&ctx->kept[i], ctx->engine);
+    drop_others(s, keys_bytes > 0);
     TRY(context_reserve(ctx, KEPT_KEYS, keys_bytes));
     TRY(context_free_bytes(ctx, &free_bytes));
     const size_t most = usable_bytes(free_bytes);
@@ -72,14 +78,6 @@ static hsort_status take_less(struct sort *s, struct memory_need *need)
             return HSORT_OK;
     }
     return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
-}
-
-/* Of several ranks, all have unmapped what goes. The codes may be what is sorted. */
-static void drop_others(const struct sort *s)
-{
-    for (int i = 0; i < KEPT_MEMORIES; i++)
-        if (!(i == KEPT_CODES && s->are_codes))
-            kept_drop(&s->ctx->kept[i], s->ctx->engine);
 }
 
 hsort_status sort_reserve(struct sort *s)
@@ -101,7 +99,7 @@ hsort_status sort_reserve(struct sort *s)
     if (!has_room && comm_is_alone(&ctx->comm))
         TRY(take_less(s, &need));
     else if (!has_room)
-        drop_others(s);
+        drop_others(s, false);
     TRY(context_reserve_all(ctx, &need));
     s->x = (struct exchange){.comm = &ctx->comm,
                              .engine = ctx->engine,
@@ -113,6 +111,7 @@ hsort_status sort_reserve(struct sort *s)
                              // The local sort is done with it by then.
                              .workspace = ctx->kept[KEPT_WORKSPACE].memory,
                              .workspace_bytes = ctx->kept[KEPT_WORKSPACE].bytes,
+                             .rung = sort_rung(ctx, s->map.key_bytes),
                              .chunk_bytes = ctx->options.chunk_bytes,
                              .count = s->in_count};
     return HSORT_OK;

@@ -133,20 +133,6 @@ static hsort_status make_pass_tables(struct passes *p)
     return HSORT_OK;
 }
 
-/* Slots and workspace, in the context until the end: where they are needed, nothing else has room. What other sorts have
- * left goes. Ranks have unmapped each other's memory. */
-static hsort_status reserve_slots(struct passes *p)
-{
-    hsort_context *ctx = p->s->ctx;
-    struct memory_need need = {.kept = {[KEPT_SCRATCH] = PASS_SLOTS * p->slot_bytes}};
-    TRY(pass_sort_workspace(&p->sort, p->slot, &need.kept[KEPT_WORKSPACE]));
-    context_drop_all(ctx);
-    TRY(context_reserve_all(ctx, &need));
-    for (int slot = 0; slot < PASS_SLOTS; slot++)
-        p->pipeline.slot[slot] = (char *)ctx->kept[KEPT_SCRATCH].memory + (size_t)slot * p->slot_bytes;
-    return HSORT_OK;
-}
-
 /* Ordinary memory, since to pin so much takes longer than it gains; in huge pages where there are some, as each
  * page is met for the first time on the way out of pass 1. NULL if there is none. */
 static void *alloc_runs(size_t bytes)
@@ -186,7 +172,7 @@ static hsort_status take_pass_memory(struct passes *p)
 {
     hsort_context *ctx = p->s->ctx;
     TRY(make_pass_tables(p));
-    TRY(reserve_slots(p));
+    TRY(pass_take_slots(&p->sort, p->slot, p->pipeline.slot));
     TRY(take_runs(p));
     TRY(pipeline_open(&p->pipeline));
     TRY(run_cuts_open(&ctx->comm, p->s->runs, RUN_CUTS_AT_ONCE, &p->cuts));
@@ -219,8 +205,7 @@ static void free_passes(struct passes *p)
     piece_messages_close(p->messages);
     run_cuts_close(p->cuts);
     pipeline_close(&p->pipeline);
-    if (p->pipeline.slot[0])
-        context_drop_all(p->s->ctx);
+    pass_give_slots(&p->sort, p->pipeline.slot);
     free(p->owned_runs);
     free(p->runs_of);
     free(p->first_segment);

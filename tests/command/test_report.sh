@@ -73,6 +73,10 @@ refused 0 3 "regular file" report .
 refused 0 2 "empty.json: is empty" report empty.json
 refused 0 2 "broken.json: is not JSON, by line 2, byte 28" report broken.json
 refused 0 2 "other.json: is not what sort --json" report other.json
+ok 2 gen -n 100 -o some.npy
+ok 2 select some.npy --at 0 --json
+mv "$work.out" selected.json
+refused 0 2 "selected.json: is not what sort --json" report selected.json
 refused 3 2 "trace.json: is not what sort --json" report trace.json
 refused 0 2 "run.json: is not what --trace has written" report run.json --trace run.json
 refused 0 2 "RUN is missing" report

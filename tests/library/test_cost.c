@@ -353,6 +353,9 @@ static void test_misuses(void)
     of_no_link.link = HSORT_TRANSPORTS;
     CHECK(hsort_plan(&of_no_engine, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "rates of AUTO");
     CHECK(hsort_plan(&of_no_link, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "rates of no link");
+    CHECK(hsort_plan(&rates, 1 << 30, 8, HSORT_U64, INT64_C(1) << 60, &plan) == HSORT_OK &&
+              plan.direct.total_seconds > 1,
+          "2^30 ranks take %g s", plan.direct.total_seconds);
     CHECK(hsort_plan(&rates, 2, 8, HSORT_U32, 0, &plan) == HSORT_OK && plan.bitonic.total_seconds == 0,
           "0 keys");
 }

@@ -51,9 +51,8 @@ struct shard {
     size_t bytes, at;      /* at: where the keys begin */
 };
 
-static int rank, size, buffer_kinds;
+static int rank, size, buffer_kinds, setting_count, rung = -1; /* rung: that the next context asks for */
 static struct setting settings[SETTINGS];
-static int setting_count;
 static size_t engine_bytes; /* that the next context may take; 0: no limit */
 static char case_text[256];
 
@@ -96,8 +95,7 @@ static void shard_load(struct shard *shard, uint64_t *random, void **stream)
           "%s: cannot copy", case_text);
 }
 
-/* Are the canaries unharmed and, of the keys [key_bytes], the first `same_bytes` as in the image? Afterwards the image
- * is what memory holds. */
+/* Are the canaries unharmed, and the first `same_bytes` of the keys as in the image? Then it becomes what memory holds. */
 static void shard_check(struct shard *shard, size_t key_bytes, size_t same_bytes, const char *name)
 {
     unsigned char *found = malloc(shard->bytes);
@@ -417,6 +415,7 @@ static bool open_setting(hsort_engine engine, hsort_transport transport, hsort_e
     options.chunk_bytes = piece;
     options.threads = threads;
     options.device_memory_limit = engine_bytes;
+    options.local_rung = rung;
     const hsort_status status = hsort_create(MPI_COMM_WORLD, &options, &ctx);
     CHECK(status == HSORT_OK, "%s: %s", name, hsort_last_error(NULL));
     if (status != HSORT_OK)
@@ -456,8 +455,7 @@ static bool open_host(void)
 }
 
 #ifdef SHARED_ENGINE
-/* While peers map what the first sort took, memory fills up between one look of rank 0 and the next, as where other processes use
- * its GPU: no rank frees what others map (shared_engine.h). */
+/* While peers map what the first sort took, memory fills up between two looks of rank 0: no rank frees what others map. */
 static void test_crowding(int look)
 {
     enum { COUNT = 60000 };
@@ -492,10 +490,12 @@ static bool open_shared(void)
     buffer_kinds = device_buffer_kinds(0);
     shared_leaves_regions = true;
     shared_may_map = shared_some_may;
-    opened = opened &&
-             open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1, "ipc, some pairs") &&
-             open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_PARTITION, 1000, 1,
-                          "partition, some pairs by ipc, the others by message");
+    opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1,
+                                    "ipc, some pairs");
+    rung = 1; // which takes no workspace, and there is none then for what is sorted once more
+    opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_PARTITION, 1000, 1,
+                                    "partition, some pairs by ipc, the others by message, rung 1");
+    rung = -1;
     shared_may_map = NULL;
     for (int peer = 0; opened && peer < size; peer++) {
         CHECK(peer == rank || hsort_path(settings[1].ctx, peer) == HSORT_TRANSPORT_IPC, "AUTO is not ipc");

@@ -102,6 +102,18 @@ struct engine_elements {
     int64_t first, step;  /* element i has the number first + i * step. Step 0: any equal keys are unstable */
 };
 
+/* Elements that are taken by positions: those of two arrays, the second as if it lay behind the first. */
+struct engine_take {
+    size_t
+        element_bytes;   /* 1 .. 131080: two elements of the largest, and a position; 0: nothing is written */
+    void *to;            /* [count] engine memory; overlaps nothing */
+    const void *from[2]; /* [from_count[i]] engine memory */
+    int64_t from_count[2];
+    const int64_t *positions; /* [count] engine memory */
+    int64_t first;            /* the position of from[0][0] */
+    int64_t count;
+};
+
 /* Bytes that go between engine memory and the host's side: ordinary host memory, or whatever a function reaches,
  * such as a file. */
 struct engine_transfer {
@@ -496,14 +508,10 @@ struct engine_ops {
     hsort_status (*split_codes)(struct engine *engine, int code_bytes, const void *codes, int64_t count,
                                 int position_bits, int64_t *positions, struct keymap map, void *keys);
 
-    /* to[i] = from[positions[i] - first], elements of element_bytes each; `to` overlaps nothing.
-     *   element_bytes  1 .. 131080: two elements of the largest, and a position; 0: `outside` is found, and nothing else
-     *   from           [from_count]
-     *   positions      [count] engine memory
-     *   outside        [1] host; how many positions lie outside; their to[i] are not written. Waits for the result */
-    hsort_status (*take)(struct engine *engine, size_t element_bytes, void *to, const void *from,
-                         int64_t from_count, const int64_t *positions, int64_t first, int64_t count,
-                         int64_t *outside);
+    /* to[i] = from[positions[i] - first].
+     *   outside  [1] host; how many positions lie outside; their to[i] are not written. Waits for the result. NULL: none can,
+     *            and it waits for nothing */
+    hsort_status (*take)(struct engine *engine, const struct engine_take *take, int64_t *outside);
 
     /* to[positions[i] - first] = from[i], the inverse: to [to_count]. Where positions are equal, any of their elements
      * is there, or parts of several. */

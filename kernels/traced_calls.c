@@ -173,13 +173,10 @@ static hsort_status traced_split_codes(struct engine *engine, int code_bytes, co
         &call, call.own->split_codes(engine, code_bytes, codes, count, position_bits, positions, map, keys));
 }
 
-static hsort_status traced_take(struct engine *engine, size_t element_bytes, void *to, const void *from,
-                                int64_t from_count, const int64_t *positions, int64_t first, int64_t count,
-                                int64_t *outside)
+static hsort_status traced_take(struct engine *engine, const struct engine_take *take, int64_t *outside)
 {
-    const struct traced_call call = begin_work(engine, "take", count);
-    return traced_end(
-        &call, call.own->take(engine, element_bytes, to, from, from_count, positions, first, count, outside));
+    const struct traced_call call = begin_work(engine, "take", take->count);
+    return traced_end(&call, call.own->take(engine, take, outside));
 }
 
 static hsort_status traced_place(struct engine *engine, size_t element_bytes, void *to, int64_t to_count,

@@ -26,41 +26,48 @@ static inline void copy_element(char *to, const char *from, size_t bytes)
     }
 }
 
-/* takes: to[i] = from[positions[i] - first]; else to[positions[i] - first] = from[i]. far_count: elements on the side
- * that positions name; *outside: positions that name none of them. */
-static hsort_status move_elements(const struct engine *engine, bool takes, size_t element_bytes, void *to,
-                                  const void *from, int64_t far_count, const int64_t *positions,
-                                  int64_t first, int64_t count, int64_t *outside)
+hsort_status host_take(struct engine *engine, const struct engine_take *take, int64_t *outside)
 {
     const int threads = host_threads(engine);
+    const uint64_t before = (uint64_t)take->from_count[0], all = before + (uint64_t)take->from_count[1];
+    const size_t bytes = take->element_bytes;
     int64_t wrong = 0;
-    TRY(kernel_passes(takes ? "take" : "place"));
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT) reduction(+ : wrong)
-    for (int64_t i = 0; i < count; i++) {
+    TRY(kernel_passes("take"));
+#pragma omp parallel for num_threads(threads) if (threads > 1 && take->count >= PARALLEL_COUNT) reduction(+ : wrong)
+    for (int64_t i = 0; i < take->count; i++) {
         // A position below the first is far beyond the last.
-        const uint64_t own = (uint64_t)i, at = (uint64_t)positions[i] - (uint64_t)first;
-        if (at < (uint64_t)far_count)
-            copy_element((char *)to + (takes ? own : at) * element_bytes,
-                         (const char *)from + (takes ? at : own) * element_bytes, element_bytes);
-        else
+        const uint64_t at = (uint64_t)take->positions[i] - (uint64_t)take->first;
+        if (at >= all)
             wrong++;
+        else
+            copy_element((char *)take->to + (uint64_t)i * bytes,
+                         at < before ? (const char *)take->from[0] + at * bytes
+                                     : (const char *)take->from[1] + (at - before) * bytes,
+                         bytes);
     }
-    *outside = wrong;
+    if (outside)
+        *outside = wrong;
     return HSORT_OK;
-}
-
-hsort_status host_take(struct engine *engine, size_t element_bytes, void *to, const void *from,
-                       int64_t from_count, const int64_t *positions, int64_t first, int64_t count,
-                       int64_t *outside)
-{
-    return move_elements(engine, true, element_bytes, to, from, from_count, positions, first, count, outside);
 }
 
 hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, int64_t to_count,
                         const void *from, const int64_t *positions, int64_t first, int64_t count,
                         int64_t *outside)
 {
-    return move_elements(engine, false, element_bytes, to, from, to_count, positions, first, count, outside);
+    const int threads = host_threads(engine);
+    int64_t wrong = 0;
+    TRY(kernel_passes("place"));
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT) reduction(+ : wrong)
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t at = (uint64_t)positions[i] - (uint64_t)first;
+        if (at >= (uint64_t)to_count)
+            wrong++;
+        else
+            copy_element((char *)to + at * element_bytes, (const char *)from + (uint64_t)i * element_bytes,
+                         element_bytes);
+    }
+    *outside = wrong;
+    return HSORT_OK;
 }
 
 /* ---- what they are like -------------------------------------------------------------------------------- */

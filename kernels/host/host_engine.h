@@ -104,8 +104,7 @@ hsort_status host_split_codes(struct engine *engine, int code_bytes, const void 
 hsort_status host_check_codes(int code_bytes, int field_count);
 
 /* engine_ops of these names: elements.c. */
-hsort_status host_take(struct engine *engine, size_t element_bytes, void *to, const void *from, int64_t from_count,
-                       const int64_t *positions, int64_t first, int64_t count, int64_t *outside);
+hsort_status host_take(struct engine *engine, const struct engine_take *take, int64_t *outside);
 hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, int64_t to_count, const void *from,
                         const int64_t *positions, int64_t first, int64_t count, int64_t *outside);
 

@@ -174,7 +174,10 @@ static hsort_status check_index(const struct element_gather *g)
     const int64_t elements = g->offset[g->comm->size];
     int64_t outside = 0;
     if (g->count > 0)
-        TRY(g->engine->ops->take(g->engine, 0, NULL, NULL, elements, g->index, 0, g->count, &outside));
+        TRY(g->engine->ops->take(
+            g->engine,
+            &(struct engine_take){.from_count = {elements}, .positions = g->index, .count = g->count},
+            &outside));
     return check_inside(outside, g->count, elements);
 }
 
@@ -410,8 +413,15 @@ static hsort_status take_slice(const struct element_walk *w, const struct elemen
     const int64_t some = slice_length(list->count, at, w->slice);
     int64_t outside = 0;
     if (some > 0)
-        TRY(engine->ops->take(engine, w->element_bytes, slice, w->in, list->elements, list->positions + at,
-                              list->first, some, &outside));
+        TRY(engine->ops->take(engine,
+                              &(struct engine_take){.element_bytes = w->element_bytes,
+                                                    .to = slice,
+                                                    .from = {w->in},
+                                                    .from_count = {list->elements},
+                                                    .positions = list->positions + at,
+                                                    .first = list->first,
+                                                    .count = some},
+                              &outside));
     return check_inside(outside, some, list->elements);
 }
 
@@ -466,7 +476,13 @@ static hsort_status move_alone(const struct element_walk *w)
     struct engine *engine = g->engine;
     int64_t outside = 0;
     if (g->count > 0 && w->gathers)
-        TRY(engine->ops->take(engine, w->element_bytes, w->out, w->in, g->offset[1], g->index, 0, g->count,
+        TRY(engine->ops->take(engine,
+                              &(struct engine_take){.element_bytes = w->element_bytes,
+                                                    .to = w->out,
+                                                    .from = {w->in},
+                                                    .from_count = {g->offset[1]},
+                                                    .positions = g->index,
+                                                    .count = g->count},
                               &outside));
     if (!w->gathers)
         TRY(check_index(g));

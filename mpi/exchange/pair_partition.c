@@ -1,153 +1,10 @@
 #include "mpi/exchange/pair_partition.h"
-#include <stdlib.h>
 #include "kernels/base/first_error.h"
-#include "mpi/exchange/column_messages.h"
-#include "mpi/exchange/pair_plan.h"
-#include "mpi/exchange/peer_reader.h"
-#include "mpi/exchange/region_map.h"
+#include "mpi/exchange/pair_sorter.h"
 
 enum {
-    SAMPLE_LOG = ENGINE_SAMPLE_LOG_USUAL,
-    EDGE_SHARE = 64,   /* of all pairs, those that a rank sorts apart are this part at most, */
-    EDGE_LEAST = 4096, /* and so many more */
-    BATCHES = 6, /* about, of a rank: of fewer the first comes later, with more skewed keys take longer */
-    PARTS = 12   /* that elements come in */
+    BATCHES = 6 /* about, of a rank: of fewer the first comes later, with more skewed keys take longer */
 };
-
-/* What goes from rank to rank: the keys, and what belongs to them. */
-enum { KEYS, BESIDE, COLUMNS };
-
-/* What ranks gather of each other: the pairs of each region, and this. */
-enum { FOUND_FAILED = ENGINE_REGIONS, FOUND };
-
-/* The call under way. */
-struct pair_sorter {
-    const struct pair_partition *x;
-    int rank, size;
-    int64_t count, out_count;
-    struct message_column columns[COLUMNS];
-    struct engine_pair_regions main, edges; /* they share the first half */
-    int64_t *index;                         /* [out_count] where the elements are, if there are such */
-    struct region_map *map;
-    struct pair_plan *plan;
-    int64_t *found; /* [size * FOUND] */
-    /* [size] what goes to, and comes from each peer: places in what its owner has split. */
-    struct place_span *gives, *takes;
-    struct place_span *sends, *receives; /* [size] the same of those peers with which it goes by message */
-    size_t slot_bytes;                  /* for that; 0: nothing is packed */
-    void *slot_memory;
-    struct column_slots *slots;
-    int64_t *comes_to;  /* [size] where in the first half what a peer gives begins */
-    const void **shown; /* [size * COLUMNS] memory of peers; NULL: they send messages */
-    struct peer_reader reader;
-    struct peer_copy *copies;                      /* [size] of a column, that are not queued yet */
-    struct engine_event *fetched, *parts[PARTS];   /* keys have come; parts of the elements */
-    bool begun;                                    /* some regions of `main` are sorted */
-    hsort_status status;
-};
-
-/* ---- memory -------------------------------------------------------------------------------------------- */
-
-/* Pairs that a rank sorts apart, at most. */
-static int64_t edge_pairs(const struct pair_partition *x)
-{
-    return x->in_offset[x->comm->size] / EDGE_SHARE + EDGE_LEAST;
-}
-
-/* An array of the memory from *at on, which is moved behind it. From NULL on, only to learn how many bytes there are. */
-static void *take_part(char **at, int64_t count, size_t bytes)
-{
-    void *part = *at;
-    *at += ((size_t)count * bytes + 255) / 256 * 256;
-    return part;
-}
-
-/* Bytes of workspace to make a map, before the scratch of its sample. */
-static size_t map_bytes(const struct engine *engine, int key_bytes)
-{
-    return (engine->ops->partition->workspace(engine, key_bytes) + 255) / 256 * 256;
-}
-
-/* Where regions go that are sorted apart, `edge` pairs at most: to arrays of their own. */
-static void lay_out_edges(struct pair_sorter *s, char **own, int64_t edge)
-{
-    struct engine_pair_regions *edges = &s->edges;
-    const size_t key_bytes = s->columns[KEYS].bytes, value_bytes = (size_t)pair_carried_bytes(&s->main);
-    const bool widens = (int)value_bytes != s->main.pairs.value_bytes;
-    *edges = s->main;
-    edges->most = edge;
-    edges->spare_keys = take_part(own, edge, key_bytes);
-    edges->spare_values = take_part(own, edge, value_bytes);
-    edges->other_keys = take_part(own, edge, key_bytes);
-    edges->other_values = take_part(own, edge, value_bytes);
-    edges->pairs.keys_out = s->main.pairs.keys_out ? edges->other_keys : NULL;
-    edges->pairs.values_out =
-        widens ? take_part(own, edge, (size_t)s->main.pairs.value_bytes) : edges->other_values;
-    edges->workspace = take_part(own, 1, s->x->engine->ops->pairs->region_workspace(s->x->engine, edges));
-}
-
-/* Lay out the arrays. The sorter's x may be without memory: need tells how much there must be. */
-static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *need)
-{
-    const struct pair_partition *x = s->x;
-    const struct engine *engine = x->engine;
-    struct engine_pair_regions *main = &s->main;
-    const bool has_elements = x->element_bytes > 0;
-    const int key_bytes = x->pairs.map.key_bytes;
-    const int64_t edge = edge_pairs(x), room = s->count + s->out_count + edge;
-    char *shown = x->shown, *own = x->own;
-    *main =
-        (struct engine_pair_regions){.pairs = x->pairs, .places = has_elements, .workspace = x->workspace};
-    main->most = greater(s->count, s->out_count);
-    if (has_elements) {
-        s->index = take_part(&own, s->out_count, sizeof *s->index);
-        main->pairs.values_out = s->index;
-        main->pairs.values = NULL;
-        main->pairs.value_bytes = sizeof *s->index;
-    }
-    const size_t value_bytes = (size_t)pair_carried_bytes(main);
-    main->keys = take_part(&shown, room, (size_t)key_bytes);
-    main->values =
-        has_elements ? take_part(&own, main->most, value_bytes) : take_part(&shown, room, value_bytes);
-    // Elements still come while what is left is sorted, so peers are not asked yet whether they have read all keys.
-    main->spare_keys = has_elements ? take_part(&own, s->out_count, (size_t)key_bytes) : main->keys;
-    main->spare_values = main->values;
-    s->columns[KEYS] = (struct message_column){main->keys, main->keys, (size_t)key_bytes, PACK_CLOSE};
-    s->columns[BESIDE] = (struct message_column){main->values, main->values, value_bytes,
-                                                 x->pairs.values ? PACK_CLOSE : PACK_RISING};
-    if (has_elements) {
-        void *given = take_part(&shown, s->count, x->element_bytes);
-        s->columns[BESIDE] = (struct message_column){given, take_part(&own, room, x->element_bytes),
-                                                     x->element_bytes, PACK_NOTHING};
-    }
-    main->other_keys =
-        main->pairs.keys_out ? main->pairs.keys_out : take_part(&own, s->out_count, (size_t)key_bytes);
-    main->other_values = (int)value_bytes != main->pairs.value_bytes
-                             ? take_part(&own, s->out_count, value_bytes)
-                             : main->pairs.values_out;
-    lay_out_edges(s, &own, edge);
-    s->slot_bytes = column_messages_bytes(x->comm, engine, x->transport, SIZE_MAX);
-    s->slot_memory = take_part(&own, (int64_t)s->slot_bytes, 1);
-    const size_t split = engine->ops->pairs->region_workspace(engine, main),
-                 map = map_bytes(engine, key_bytes) +
-                       engine->ops->partition->sample_scratch(engine, key_bytes, SAMPLE_LOG);
-    *need = (struct pair_partition_need){.shown = (size_t)(shown - (char *)x->shown),
-                                         .own = (size_t)(own - (char *)x->own),
-                                         .workspace = split > map ? split : map};
-}
-
-/* A sorter without tables. */
-static struct pair_sorter sorter_of(const struct pair_partition *x, struct pair_partition_need *need)
-{
-    const int rank = x->comm->rank;
-    struct pair_sorter s = {.x = x,
-                            .rank = rank,
-                            .size = x->comm->size,
-                            .count = x->in_offset[rank + 1] - x->in_offset[rank],
-                            .out_count = x->out_offset[rank + 1] - x->out_offset[rank]};
-    lay_out_halves(&s, need);
-    return s;
-}
 
 bool pair_partition_can(const struct pair_partition *x, struct pair_partition_need *need)
 {
@@ -158,52 +15,10 @@ bool pair_partition_can(const struct pair_partition *x, struct pair_partition_ne
     if (!ops->partition || !ops->pairs || x->comm->size > ENGINE_PIECES_MAX || !region_map_suits(total) ||
         !counts)
         return false;
-    const struct pair_sorter s = sorter_of(x, need);
-    const int64_t places = s.count + s.out_count + edge_pairs(x);
+    const struct pair_sorter s = pair_sorter_lay_out(x, need);
+    const int64_t places = s.count + s.out_count + pair_sorter_edge_pairs(x);
     return ops->pairs->can_split(x->engine, &s.main) && ops->pairs->can_split(x->engine, &s.edges) &&
            places <= UINT32_MAX;
-}
-
-static void close_sorter(struct pair_sorter *s)
-{
-    s->x->engine->ops->event_destroy(s->x->engine, s->fetched);
-    for (int part = 0; part < PARTS; part++)
-        s->x->engine->ops->event_destroy(s->x->engine, s->parts[part]);
-    column_slots_close(s->x->engine, s->slots);
-    peer_reader_close(&s->reader);
-    region_map_close(s->map);
-    pair_plan_close(s->plan);
-    free(s->found);
-    free(s->gives);
-    free(s->takes);
-    free(s->sends);
-    free(s->receives);
-    free(s->comes_to);
-    free(s->shown);
-    free(s->copies);
-}
-
-static hsort_status make_pair_tables(struct pair_sorter *s)
-{
-    const size_t ranks = (size_t)s->size;
-    s->found = malloc(ranks * FOUND * sizeof *s->found);
-    s->gives = calloc(ranks, sizeof *s->gives);
-    s->takes = calloc(ranks, sizeof *s->takes);
-    s->sends = calloc(ranks, sizeof *s->sends);
-    s->receives = calloc(ranks, sizeof *s->receives);
-    s->comes_to = calloc(ranks, sizeof *s->comes_to);
-    s->shown = calloc(ranks * COLUMNS, sizeof *s->shown);
-    s->copies = malloc(ranks * sizeof *s->copies);
-    if (!s->found || !s->gives || !s->takes || !s->sends || !s->receives || !s->comes_to || !s->shown ||
-        !s->copies || fault_hit(FAULT_ALLOC))
-        return status_fail(HSORT_HOST_MEMORY, "no memory for the pairs of %d ranks", s->size);
-    TRY(column_slots_open(s->x->engine, s->slot_bytes, &s->slots));
-    TRY(peer_reader_open(s->x->engine, &s->reader));
-    TRY(region_map_open(s->size, &s->map));
-    TRY(pair_plan_open(s->size, &s->plan));
-    for (int part = 0; s->x->element_bytes > 0 && part < PARTS; part++)
-        TRY(s->x->engine->ops->event_create(s->x->engine, &s->parts[part]));
-    return s->x->engine->ops->event_create(s->x->engine, &s->fetched);
 }
 
 /* ---- the plan: the same on all ranks ------------------------------------------------------------------- */
@@ -211,7 +26,7 @@ static hsort_status make_pair_tables(struct pair_sorter *s)
 /* Log of the size of the sample: of few pairs, all of them at most. */
 static int pair_sample_log(const struct pair_sorter *s)
 {
-    int log = SAMPLE_LOG;
+    int log = PAIR_SAMPLE_LOG;
     while (s->x->in_offset[s->size] >> log == 0)
         log--;
     return log;
@@ -227,7 +42,7 @@ static void split_pairs(struct pair_sorter *s)
     int64_t own[FOUND] = {0};
     s->status =
         region_map_agree(s->map, x->comm, x->engine, key_bytes, &raw, x->in_offset, pair_sample_log(s), true,
-                         x->workspace, (char *)x->workspace + map_bytes(x->engine, key_bytes));
+                         x->workspace, (char *)x->workspace + pair_sorter_map_bytes(x->engine, key_bytes));
     if (s->status == HSORT_OK && s->map->agreed.is_made)
         s->status = x->engine->ops->pairs->split(x->engine, &s->main, first, &s->map->agreed.map, own);
     own[FOUND_FAILED] = s->status != HSORT_OK || !s->map->agreed.is_made;
@@ -241,7 +56,7 @@ static void split_pairs(struct pair_sorter *s)
 static bool plan_pairs(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
-    int64_t failed = 0, comes_to = s->count;
+    int64_t failed = 0, comes_to = 0;
     for (int rank = 0; rank < s->size; rank++)
         failed += s->found[(size_t)rank * FOUND + FOUND_FAILED];
     if (failed > 0)
@@ -257,38 +72,38 @@ static bool plan_pairs(struct pair_sorter *s)
         s->comes_to[peer] = comes_to;
         comes_to += s->takes[peer].end - s->takes[peer].first;
     }
-    return pair_plan_most_of_edges(s->plan) <= edge_pairs(x);
+    return pair_plan_most_of_edges(s->plan) <= pair_sorter_edge_pairs(x);
 }
 
 /* ---- pairs that come ------------------------------------------------------------------------------------ */
-
-static char *at_pair(void *array, int64_t pair, size_t bytes)
-{
-    return (char *)array + (size_t)pair * bytes;
-}
 
 /* Bring the elements that leave into the order of the regions: to each peer others, but for those of a region at an edge. */
 static void take_leaving(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
-    int64_t outside = 0;
     if (x->element_bytes == 0)
         return;
     for (int peer = 0; peer < s->size && s->status == HSORT_OK; peer++) {
         const int64_t first = s->gives[peer].first, count = s->gives[peer].end - first;
+        const struct engine_take take = {.element_bytes = x->element_bytes,
+                                         .to = pair_at(s->columns[BESIDE].given, first, x->element_bytes),
+                                         .from = {x->elements},
+                                         .from_count = {s->count},
+                                         .positions = (const int64_t *)s->main.values + first,
+                                         .count = count};
         if (count > 0)
-            s->status = x->engine->ops->take(
-                x->engine, x->element_bytes, at_pair(s->columns[BESIDE].given, first, x->element_bytes),
-                x->elements, s->count, (const int64_t *)s->main.values + first, 0, count, &outside);
+            s->status = x->engine->ops->take(x->engine, &take, NULL);
     }
+    // peers may read what leaves from now on
+    keep_first_error(&s->status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
 }
 
-/* Bring all elements to where others come behind them, so that one index says where any of them is. It is done while keys come. */
+/* Elements that are sorted in place are taken from a copy. */
 static void copy_own(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
-    if (s->status == HSORT_OK && x->element_bytes > 0 && s->count > 0)
-        s->status = x->engine->ops->copy(x->engine, STREAM_WORK, s->columns[BESIDE].taken, x->elements,
+    if (s->status == HSORT_OK && s->own_elements != x->elements && s->count > 0)
+        s->status = x->engine->ops->copy(x->engine, STREAM_WORK, s->own_elements, x->elements,
                                          (size_t)s->count * x->element_bytes);
 }
 
@@ -313,7 +128,7 @@ static void show_memory(struct pair_sorter *s)
             keep_first_error(&s->status,
                              x->transport->ops->expose(
                                  x->transport, peer,
-                                 at_pair(column->given, s->gives[peer].first, column->bytes),
+                                 pair_at(column->given, s->gives[peer].first, column->bytes),
                                  pairs * column->bytes, &s->shown[(size_t)peer * COLUMNS + (size_t)i]));
         }
         shown += is_shown(s, peer);
@@ -369,7 +184,7 @@ static int list_copies(struct pair_sorter *s, int number, int first, int end)
             continue;
         s->copies[count++] =
             (struct peer_copy){.peer = peer,
-                               .to = at_pair(column->taken, s->comes_to[peer] + skip, column->bytes),
+                               .to = pair_at(column->taken, s->comes_to[peer] + skip, column->bytes),
                                .from = theirs + (size_t)skip * column->bytes,
                                .bytes = (size_t)(own.end - own.first) * column->bytes};
     }
@@ -396,21 +211,19 @@ static void wait_for_fetched(struct pair_sorter *s)
         s->status = ops->stream_wait_event(s->x->engine, STREAM_WORK, s->fetched);
 }
 
-/* The first region of a part of the elements that this rank wants; of part PARTS: where they end. */
+/* The first region of a part of the elements that this rank wants; of part ELEMENT_PARTS: where they end. */
 static int part_begins(const struct pair_sorter *s, int part)
 {
     const int first = s->plan->first[s->rank], regions = s->plan->end[s->rank] - first;
-    return first + regions * part / PARTS;
+    return first + regions * part / ELEMENT_PARTS;
 }
 
-/* Queue copies of all elements, part by part. */
-static void fetch_elements(struct pair_sorter *s)
+/* Queue the copies of a part of the elements. */
+static void fetch_part(struct pair_sorter *s, int part)
 {
-    for (int part = 0; s->x->element_bytes > 0 && part < PARTS; part++) {
-        fetch_column(s, BESIDE, part_begins(s, part), part_begins(s, part + 1));
-        if (s->status == HSORT_OK)
-            s->status = s->x->engine->ops->event_record(s->x->engine, s->parts[part], STREAM_IN);
-    }
+    fetch_column(s, BESIDE, part_begins(s, part), part_begins(s, part + 1));
+    if (s->status == HSORT_OK)
+        s->status = s->x->engine->ops->event_record(s->x->engine, s->parts[part], STREAM_IN);
 }
 
 /* ---- regions are sorted --------------------------------------------------------------------------------- */
@@ -422,7 +235,7 @@ static int64_t list_local_pieces(const struct pair_sorter *s, int region, struct
     int64_t pairs = 0;
     for (int owner = 0; owner < s->size; owner++) {
         const struct place_span piece = pair_plan_piece(s->plan, owner, s->rank, region);
-        const int64_t moved = owner == s->rank ? 0 : s->comes_to[owner] - s->takes[owner].first;
+        const int64_t moved = owner == s->rank ? 0 : s->count + s->comes_to[owner] - s->takes[owner].first;
         if (place_span_is_empty(piece))
             continue;
         pieces[(*count)++] = (struct engine_pair_piece){piece.first + moved, piece.end - piece.first, region};
@@ -502,10 +315,10 @@ static hsort_status take_edges(const struct pair_sorter *s, const struct engine_
                       out = wanted.first - s->x->out_offset[s->rank];
         const size_t pairs = (size_t)(wanted.end - wanted.first);
         if (to->keys_out)
-            TRY(engine->ops->copy(engine, STREAM_WORK, at_pair(to->keys_out, out, key_bytes),
-                                  at_pair(from->keys_out, at, key_bytes), pairs * key_bytes));
-        TRY(engine->ops->copy(engine, STREAM_WORK, at_pair(to->values_out, out, value_bytes),
-                              at_pair(from->values_out, at, value_bytes), pairs * value_bytes));
+            TRY(engine->ops->copy(engine, STREAM_WORK, pair_at(to->keys_out, out, key_bytes),
+                                  pair_at(from->keys_out, at, key_bytes), pairs * key_bytes));
+        TRY(engine->ops->copy(engine, STREAM_WORK, pair_at(to->values_out, out, value_bytes),
+                              pair_at(from->values_out, at, value_bytes), pairs * value_bytes));
     }
     return HSORT_OK;
 }
@@ -521,57 +334,86 @@ static hsort_status settle_pairs(struct pair_sorter *s, const struct engine_pair
     return take_edges(s, regions, edges);
 }
 
-/* Bring elements where they belong, each part once it has come. */
-static hsort_status take_elements(const struct pair_sorter *s)
+/* Queue the way of a part of the elements to where they belong, once it has come. */
+static void take_part_of_elements(struct pair_sorter *s, int part)
 {
     const struct pair_partition *x = s->x;
+    const struct engine_ops *ops = x->engine->ops;
     const int64_t *out = x->out_offset + s->rank;
-    int64_t outside = 0, done = 0;
-    for (int part = 0; x->element_bytes > 0 && part < PARTS; part++) {
-        const int64_t end = lesser(s->plan->region_at[part_begins(s, part + 1)], out[1]) - out[0];
-        if (end <= done)
-            continue;
-        TRY(x->engine->ops->stream_wait_event(x->engine, STREAM_WORK, s->parts[part]));
-        TRY(x->engine->ops->take(x->engine, x->element_bytes,
-                                 at_pair(x->elements_out, done, x->element_bytes), s->columns[BESIDE].taken,
-                                 s->count + s->out_count + edge_pairs(x), s->index + done, 0, end - done,
-                                 &outside));
-        done = end;
+    const int64_t first = greater(s->plan->region_at[part_begins(s, part)], out[0]) - out[0],
+                  end = lesser(s->plan->region_at[part_begins(s, part + 1)], out[1]) - out[0];
+    const struct engine_take take = {.element_bytes = x->element_bytes,
+                                     .to = pair_at(x->elements_out, first, x->element_bytes),
+                                     .from = {s->own_elements, s->columns[BESIDE].taken},
+                                     .from_count = {s->count, s->out_count + pair_sorter_edge_pairs(x)},
+                                     .positions = s->index + first,
+                                     .count = end - first};
+    if (end <= first)
+        return;
+    if (s->status == HSORT_OK)
+        s->status = ops->stream_wait_event(x->engine, STREAM_WORK, s->parts[part]);
+    if (s->status == HSORT_OK)
+        s->status = ops->take(x->engine, &take, NULL);
+}
+
+/* Are the keys in order, but for those that are left? */
+static bool keys_are_sorted(struct pair_sorter *s)
+{
+    bool done = true;
+    if (s->status == HSORT_OK)
+        s->status = s->x->engine->ops->event_done(s->x->engine, s->sorted, &done);
+    return done;
+}
+
+/* Fetch elements and bring them where they belong, part by part: the first ones wait for the order of the keys.
+ *
+ *     fetched    0 1 2 3 4 5 ..       by turns, where the host waits for each (peer_reader.h)
+ *     keys       sorted   settled
+ *     taken                   0 1 2 3 4 .. */
+static void bring_elements(struct pair_sorter *s, const struct engine_pair_piece *regions, int edges)
+{
+    bool settled = false;
+    copy_own(s);
+    if (s->status == HSORT_OK)
+        s->status = s->x->engine->ops->event_record(s->x->engine, s->sorted, STREAM_WORK);
+    for (int fetched = 0, taken = 0; fetched < ELEMENT_PARTS; fetched++) {
+        fetch_part(s, fetched);
+        if (!settled && (fetched == ELEMENT_PARTS - 1 || keys_are_sorted(s))) {
+            settled = true;
+            if (s->status == HSORT_OK)
+                s->status = settle_pairs(s, regions, edges);
+        }
+        while (settled && taken <= fetched)
+            take_part_of_elements(s, taken++);
     }
-    return HSORT_OK;
 }
 
 /* Let pairs change ranks, and sort those that come. Collective. */
 static void fetch_and_sort_pairs(struct pair_sorter *s)
 {
     struct engine_pair_piece regions[2];
+    const bool has_elements = s->x->element_bytes > 0;
     take_leaving(s);
     show_memory(s);
-    copy_own(s);
     exchange_messages(s);
     run_batches(s);
     const int edges = sort_edges(s, regions);
-    fetch_elements(s);
-    keep_first_error(&s->status, peer_reader_end(&s->reader));
-    const bool has_elements = s->x->element_bytes > 0;
-    if (!has_elements)
-        conceal_memory(s);
-    if (s->status == HSORT_OK)
-        s->status = settle_pairs(s, regions, edges);
-    if (s->status == HSORT_OK)
-        s->status = take_elements(s);
     if (has_elements)
-        conceal_memory(s);
+        bring_elements(s, regions, edges);
+    keep_first_error(&s->status, peer_reader_end(&s->reader));
+    conceal_memory(s);
+    if (!has_elements && s->status == HSORT_OK)
+        s->status = settle_pairs(s, regions, edges);
     keep_first_error(&s->status, s->x->engine->ops->stream_synchronize(s->x->engine, STREAM_WORK));
 }
 
 hsort_status pair_partition_run(const struct pair_partition *x, bool *done)
 {
     struct pair_partition_need need;
-    struct pair_sorter s = sorter_of(x, &need);
+    struct pair_sorter s = pair_sorter_lay_out(x, &need);
     *done = false;
     int64_t all = 0, any;
-    s.status = make_pair_tables(&s);
+    s.status = pair_sorter_open(&s);
     keep_first_error(&s.status, comm_range(x->comm, s.status == HSORT_OK, &all, &any));
     if (all) {
         split_pairs(&s);
@@ -579,6 +421,6 @@ hsort_status pair_partition_run(const struct pair_partition *x, bool *done)
         if (*done)
             fetch_and_sort_pairs(&s);
     }
-    close_sorter(&s);
+    pair_sorter_close(&s);
     return s.status;
 }

@@ -16,9 +16,9 @@
  *     STREAM_WORK                                sort 0, 1 of three pieces each     sort 2, 3 ..
  *
  * Values of 4 and 8 bytes are sorted with the keys. Of larger elements only those that leave are brought into the order of the regions;
- * keys are sorted with what says where their elements are, by which these are taken once all have come:
+ * keys are sorted with what says where their elements are, by which these are taken, part by part as they come:
  *
- *     keys, elements      7A 2B 9C 2D   --split-->   2 2 7 9, positions 1 3 0 2   --take-->   C leaves; a copy, A B C D, and X behind it
+ *     keys, elements      7A 2B 9C 2D   --split-->   2 2 7 9, positions 1 3 0 2   --take-->   C leaves; X comes, as if behind A B C D
  *     sorted              1 2 2 7, positions 4 1 3 0                              --take-->   X B D A
  *
  * Rejected: codes, keys with positions below them, sorted as bare keys, and a gather of the elements behind that: it is there for what
@@ -53,8 +53,8 @@ struct pair_partition_need {
     size_t shown, own, workspace;
 };
 
-/* Can this rank's engine do it? All must agree. Of x all is read but the memory, and of the arrays whether they are there. need [1] is
- * written if so. Pure. */
+/* Can this rank's engine do it? All must agree. Of x all is read but the memory, and of the arrays whether they are there, and
+ * whether elements_out is `elements`. need [1] is written if so. Pure. */
 bool pair_partition_can(const struct pair_partition *x, struct pair_partition_need *need);
 
 /* Sort. Collective.

@@ -59,8 +59,15 @@ hsort_status unique_find(struct unique_run *run)
 hsort_status unique_keep(const struct unique_run *run, const void *column, size_t bytes, void *to)
 {
     int64_t outside;
-    TRY(run->engine->ops->take(run->engine, bytes, to, column, run->count, run->first, run->position,
-                               run->kept, &outside));
+    TRY(run->engine->ops->take(run->engine,
+                               &(struct engine_take){.element_bytes = bytes,
+                                                     .to = to,
+                                                     .from = {column},
+                                                     .from_count = {run->count},
+                                                     .positions = run->first,
+                                                     .first = run->position,
+                                                     .count = run->kept},
+                               &outside));
     return outside == 0 ? HSORT_OK
                         : status_fail(HSORT_INTERNAL, "%lld runs begin on another rank", (long long)outside);
 }

@@ -81,7 +81,14 @@ static hsort_status sort_by_fields(const struct pass_sort *sort, const struct sl
     int64_t *positions = (int64_t *)(sorted == made ? other : made);
     TRY(engine->ops->split_codes(engine, codes->bytes, sorted, count, codes->position_bits, positions,
                                  fields[0].map, NULL));
-    TRY(engine->ops->take(engine, sort->elements->bytes, to, from, count, positions, 0, count, &outside));
+    TRY(engine->ops->take(engine,
+                          &(struct engine_take){.element_bytes = sort->elements->bytes,
+                                                .to = to,
+                                                .from = {from},
+                                                .from_count = {count},
+                                                .positions = positions,
+                                                .count = count},
+                          &outside));
     return outside == 0 ? HSORT_OK
                         : status_fail(HSORT_INTERNAL, "%lld positions outside of a slot", (long long)outside);
 }

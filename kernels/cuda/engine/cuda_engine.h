@@ -217,9 +217,7 @@ hsort_status elements_make_codes(struct engine *engine, int code_bytes, void *co
                                  int64_t first);
 hsort_status elements_split_codes(struct engine *engine, int code_bytes, const void *codes, int64_t count,
                                   int position_bits, int64_t *positions, struct keymap map, void *keys);
-hsort_status elements_take(struct engine *engine, size_t element_bytes, void *to, const void *from,
-                           int64_t from_count, const int64_t *positions, int64_t first, int64_t count,
-                           int64_t *outside);
+hsort_status elements_take(struct engine *engine, const struct engine_take *take, int64_t *outside);
 hsort_status elements_place(struct engine *engine, size_t element_bytes, void *to, int64_t to_count,
                             const void *from, const int64_t *positions, int64_t first, int64_t count,
                             int64_t *outside);

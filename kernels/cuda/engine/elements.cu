@@ -200,18 +200,21 @@ struct move {
     const int64_t *positions; /* [count] */
     int64_t first;            /* the position of the first far element */
     uint64_t far_count;
+    uint64_t gap_before; /* before this far element so many bytes are left out; they may be fewer than none */
+    int64_t gap_bytes;
     int64_t count;
-    int64_t *outside; /* [blocks] pinned: how many positions each block has found that name no far element */
+    int64_t *outside; /* [blocks] pinned: how many positions each block has found that name no far element; NULL: nobody asks */
 };
 
-#define NOWHERE (~UINT64_C(0)) /* a place that no element has */
+#define NOWHERE (UINT64_C(1) << 63) /* a place that no element has, also none of an array that lies before the first one */
 
-/* Where the far element of near element i lies; outside: counted. */
-static __device__ uint64_t far_place(const struct move &move, int64_t i, uint64_t *outside)
+/* The first of the `words` of which the far element of near element i consists, of word_bytes each; outside: counted. */
+static __device__ uint64_t far_place(const struct move &move, int64_t i, uint32_t words, int word_bytes,
+                                     uint64_t *outside)
 {
     const uint64_t at = (uint64_t)move.positions[i] - (uint64_t)move.first; // one below is far beyond
     if (at < move.far_count)
-        return at;
+        return at * words + (at >= move.gap_before ? (uint64_t)(move.gap_bytes / word_bytes) : 0);
     ++*outside;
     return NOWHERE;
 }
@@ -221,6 +224,8 @@ static __device__ uint64_t far_place(const struct move &move, int64_t i, uint64_
 static __device__ void tell_outside(const struct move &move, uint64_t outside)
 {
     __shared__ uint64_t sums[ELEMENT_THREADS / WARP];
+    if (!move.outside)
+        return;
     const uint64_t before = block_sum_before(outside, sums);
     if (threadIdx.x == ELEMENT_THREADS - 1)
         move.outside[blockIdx.x] = (int64_t)(before + outside);
@@ -232,7 +237,7 @@ static __global__ void __launch_bounds__(ELEMENT_THREADS)
     uint64_t outside = 0;
     for (int64_t i = (int64_t)blockIdx.x * ELEMENT_THREADS + threadIdx.x; i < move.count;
          i += (int64_t)gridDim.x * ELEMENT_THREADS)
-        far_place(move, i, &outside);
+        far_place(move, i, 1, 1, &outside);
     tell_outside(move, outside);
 }
 
@@ -252,7 +257,7 @@ static __global__ void __launch_bounds__(ELEMENT_THREADS, ELEMENT_TOGETHER)
 #pragma unroll
         for (int k = 0; k < ELEMENT_MOVES; k++) {
             const int64_t i = own + k * ELEMENT_THREADS;
-            places[k] = i < move.count ? far_place(move, i, &outside) : NOWHERE;
+            places[k] = i < move.count ? far_place(move, i, 1, sizeof(E), &outside) : NOWHERE;
             if (!TAKES && i < move.count)
                 elements[k] = from[i];
         }
@@ -315,10 +320,8 @@ static __global__ void __launch_bounds__(ELEMENT_THREADS, ELEMENT_TOGETHER)
     for (int64_t first = (int64_t)blockIdx.x * tile; first < move.count; first += (int64_t)gridDim.x * tile) {
         const int elements = (int)min((int64_t)tile, move.count - first);
         __syncthreads(); // the places of the tile before are in use until here
-        for (int e = threadIdx.x; e < elements; e += ELEMENT_THREADS) {
-            const uint64_t place = far_place(move, first + e, &outside);
-            places[e] = place == NOWHERE ? NOWHERE : place * words;
-        }
+        for (int e = threadIdx.x; e < elements; e += ELEMENT_THREADS)
+            places[e] = far_place(move, first + e, words, sizeof(W), &outside);
         __syncthreads();
         block_copy_words<TAKES>((const W *)move.from, (W *)move.to, places, first, (uint32_t)elements, words);
     }
@@ -344,7 +347,8 @@ static hsort_status launch_move(struct cuda_engine *engine, size_t element_bytes
         TRY_LAUNCH("search for positions outside");
         return HSORT_OK;
     }
-    const int unit = unit_of((uintptr_t)move.to | (uintptr_t)move.from | element_bytes, sizeof(uint4));
+    const int unit = unit_of((uintptr_t)move.to | (uintptr_t)move.from | (uintptr_t)move.gap_bytes | element_bytes,
+                             sizeof(uint4));
     return with_word_type(unit, [&](auto whole) {
         typedef decltype(whole) W;
         if constexpr (sizeof(W) >= sizeof(uint32_t)) {
@@ -371,24 +375,29 @@ static hsort_status move_elements(struct engine *base, const char *what, size_t 
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     unsigned blocks = 0;
-    *outside = 0;
+    if (outside)
+        *outside = 0;
     TRY(kernel_fault(what));
     if (move.count == 0)
         return HSORT_OK;
-    move.outside = engine->result->less;
+    move.outside = outside ? engine->result->less : NULL;
     TRY(launch_move<TAKES>(engine, element_bytes, move, &blocks));
+    if (!outside)
+        return HSORT_OK;
     TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     for (unsigned block = 0; block < blocks; block++)
         *outside += engine->result->less[block];
     return HSORT_OK;
 }
 
-extern "C" hsort_status elements_take(struct engine *base, size_t element_bytes, void *to, const void *from,
-                                      int64_t from_count, const int64_t *positions, int64_t first,
-                                      int64_t count, int64_t *outside)
+extern "C" hsort_status elements_take(struct engine *base, const struct engine_take *take, int64_t *outside)
 {
-    return move_elements<true>(base, "take", element_bytes,
-                               {to, from, positions, first, (uint64_t)from_count, count, NULL}, outside);
+    const uint64_t before = (uint64_t)take->from_count[0], more = (uint64_t)take->from_count[1];
+    struct move move = {take->to, take->from[0], take->positions, take->first, before + more, before, 0, take->count, NULL};
+    if (more > 0) // two arrays are one with a gap, which is less than none where the second lies before the first
+        move.gap_bytes =
+            (const char *)take->from[1] - ((const char *)take->from[0] + before * take->element_bytes);
+    return move_elements<true>(base, "take", take->element_bytes, move, outside);
 }
 
 extern "C" hsort_status elements_place(struct engine *base, size_t element_bytes, void *to, int64_t to_count,
@@ -396,5 +405,5 @@ extern "C" hsort_status elements_place(struct engine *base, size_t element_bytes
                                        int64_t count, int64_t *outside)
 {
     return move_elements<false>(base, "place", element_bytes,
-                                {to, from, positions, first, (uint64_t)to_count, count, NULL}, outside);
+                                {to, from, positions, first, (uint64_t)to_count, 0, 0, count, NULL}, outside);
 }

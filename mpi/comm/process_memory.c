@@ -62,16 +62,28 @@ static void try_reading(const struct comm *comm, struct process_memory *memory)
 
 hsort_status process_memory_find(struct comm *comm, bool wanted, struct process_memory *memory)
 {
-    const uint64_t shown = (uint64_t)trace_now() * 2 + 1; // other bytes on each rank
-    const struct memory_sample own = {
-        .process = wanted ? (uint64_t)getpid() : 0, .address = (uint64_t)(uintptr_t)&shown, .bytes = shown};
-    hsort_status status = comm_gather_words(comm, (const uint64_t *)&own, SAMPLE_NUMBERS, (uint64_t *)memory->samples);
-    if (status == HSORT_OK)
-        try_reading(comm, memory);
-    // Behind it nobody reads `shown` any more.
-    keep_first_error(&status, comm_check(MPI_Alltoall(memory->reads, 1, MPI_C_BOOL, memory->is_read, 1, MPI_C_BOOL, comm->world),
-                                         "MPI_Alltoall", true));
-    return status;
+    memory->shown = (uint64_t)trace_now() * 2 + 1; // other bytes on each rank
+    const struct memory_sample own = {.process = wanted ? (uint64_t)getpid() : 0,
+                                      .address = (uint64_t)(uintptr_t)&memory->shown,
+                                      .bytes = memory->shown};
+    TRY(comm_gather_words(comm, (const uint64_t *)&own, SAMPLE_NUMBERS, (uint64_t *)memory->samples));
+    try_reading(comm, memory);
+    return HSORT_OK;
+}
+
+void process_memory_try(struct process_memory *memory, int peer, uint64_t address, size_t bytes)
+{
+    char byte;
+    memory->reads[peer] =
+        memory->reads[peer] &&
+        (bytes == 0 || (read_some(memory->process[peer], address, 1, &byte) == 1 &&
+                        read_some(memory->process[peer], address + bytes - 1, 1, &byte) == 1));
+}
+
+hsort_status process_memory_tell(struct comm *comm, struct process_memory *memory)
+{
+    return comm_check(MPI_Alltoall(memory->reads, 1, MPI_C_BOOL, memory->is_read, 1, MPI_C_BOOL, comm->world),
+                      "MPI_Alltoall", true);
 }
 
 hsort_status process_memory_read(const struct process_memory *memory, int peer, uint64_t address, size_t bytes, void *to)

@@ -10,19 +10,28 @@ struct process_memory {
     bool *reads;      /* [size] this rank can read that one's memory; not its own */
     bool *is_read;    /* [size] that one can read this one's */
     struct memory_sample *samples; /* [size] */
+    uint64_t shown;                /* what others read to find out */
 };
 
 /* Make tables for so many ranks; nobody reads yet. process_memory_close() frees them, also after an error. Not collective.
- * Errors HSORT_HOST_MEMORY. */
+ * After process_memory_open() the struct stays where it is, since others read of it. Errors HSORT_HOST_MEMORY. */
 hsort_status process_memory_open(int size, struct process_memory *memory);
 
 void process_memory_close(struct process_memory *memory); /* not collective */
 
-/* Find out who can read whose memory, by reading a few bytes. That a rank cannot is no error: the system may forbid it, and
- * processes in other containers are not seen. Collective.
+/* Find out whose memory this rank can read, by reading a few bytes. That it cannot is no error: the system may forbid it, and
+ * processes in other containers are not seen. Nobody is told yet: process_memory_tell() comes next. Collective.
  *   wanted  the same on every rank; false: nobody reads
  * Errors    of this rank alone: HSORT_MPI. */
 hsort_status process_memory_find(struct comm *comm, bool wanted, struct process_memory *memory);
+
+/* Look at the first and the last of the bytes that this rank is going to read of that one. If it cannot, it reads none of that rank's
+ * memory: the system keeps some from others that it lets its owner use, such as memory of devices, and secret one. Not collective;
+ * between process_memory_find() and process_memory_tell(). */
+void process_memory_try(struct process_memory *memory, int peer, uint64_t address, size_t bytes);
+
+/* Tell all ranks who reads whose memory. Collective. Errors of this rank alone: HSORT_MPI. */
+hsort_status process_memory_tell(struct comm *comm, struct process_memory *memory);
 
 /* Copy bytes from `address` on, which is an address in rank `peer`'s process, to `to`. The owner leaves them as they are until
  * the two agree that they have been read. Any thread; not collective.

@@ -270,15 +270,39 @@ static hsort_status exchange_addresses(struct piece_messages *m)
                       "MPI_Allgatherv", true);
 }
 
+/* See whether the pieces that rank `from` has for this one can be read: of each run from the first to the end of the last. */
+static void try_runs_of(struct piece_messages *m, int from)
+{
+    for (int64_t run = 0; run < m->plan.runs_of[from]; run++) {
+        const int64_t first = *cut_in(m, from, 0, run), end = *cut_in(m, from, m->own_segments, run);
+        process_memory_try(&m->theirs, from,
+                           m->address[m->runs_first[from] + run] + (uint64_t)first * m->plan.element_bytes,
+                           (size_t)(end - first) * m->plan.element_bytes);
+    }
+}
+
+/* Learn where all runs lie, and which pieces this rank and the others read. Who has an error reads nothing. Collective. */
+static hsort_status agree_on_reads(struct piece_messages *m, hsort_status status)
+{
+    struct comm *comm = m->plan.comm;
+    keep_first_error(&status, exchange_addresses(m));
+    keep_first_error(&status, process_memory_find(comm, m->plan.reads, &m->theirs));
+    for (int from = 0; from < comm->size; from++) {
+        m->theirs.reads[from] = m->theirs.reads[from] && status == HSORT_OK;
+        if (m->theirs.reads[from])
+            try_runs_of(m, from);
+    }
+    keep_first_error(&status, process_memory_tell(comm, &m->theirs));
+    return status;
+}
+
 hsort_status piece_messages_plan(struct piece_messages *m, const int64_t *cut_offset, const char *const *run)
 {
     if (!m)
         return HSORT_OK;
     m->cut_offset = cut_offset;
     m->run = run;
-    hsort_status status = exchange_cuts(m);
-    keep_first_error(&status, process_memory_find(m->plan.comm, m->plan.reads, &m->theirs));
-    keep_first_error(&status, exchange_addresses(m));
+    hsort_status status = agree_on_reads(m, exchange_cuts(m));
     for (int64_t round = 0; round < m->plan.rounds; round++) {
         const int64_t sends = sends_of_round(m, round);
         m->sends_most = sends > m->sends_most ? sends : m->sends_most;

@@ -41,7 +41,8 @@ hsort_status piece_messages_open(const struct piece_plan *plan, struct piece_mes
 
 void piece_messages_close(struct piece_messages *messages); /* NULL is fine; not collective */
 
-/* Tell every rank where the pieces for its segments lie, and find out who reads whose memory. Collective.
+/* Tell every rank where the pieces for its segments lie, and find out who reads whose memory: a rank whose pieces cannot be read
+ * sends them. Collective.
  *   cut_offset  [(segments of all + 1) * own runs] where each segment begins in each own run; borrowed
  *   run         [own runs] the memory of each own run; borrowed. It stays as it is until all ranks agree, after the last round
  * Errors   this rank's own; the caller agrees on it before the first round. */

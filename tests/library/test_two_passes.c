@@ -14,6 +14,7 @@
 #include "tests/support/faults.h"
 #include "tests/support/layout.h"
 #include "tests/support/ranks.h"
+#include "tests/support/secret_memory.h"
 
 enum { MOST_RANKS = 64, GUARD = 64, CANARY = 0xc5, CASES_PER_LIMIT = 4, SECONDS = 8, SECONDS_PER_CASE = 120 };
 
@@ -322,6 +323,44 @@ static void test_both_ways(uint64_t seed)
     hsort_destroy(&little.ctx);
 }
 
+/* Runs that lie in memory of the caller's which the system lets nobody else read: that of every other rank. They come by message,
+ * also where the others are read. */
+static void test_unreadable_runs(uint64_t seed)
+{
+    const int64_t slot = 300, count = 10 * slot * 8;
+    const size_t bytes = (size_t)count * sizeof(uint64_t);
+    struct little little = open_little(slot, true, true);
+    uint64_t *secret = rank % 2 == 0 ? secret_memory_take(bytes) : NULL, *plain = malloc(bytes),
+             *out = malloc(bytes);
+    int have = rank % 2 || secret, all_have;
+    if (!plain || !out)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (rank == 0 && !all_have)
+        printf("the system has no secret memory: runs there are not looked at\n");
+    uint64_t *in = all_have && secret ? secret : plain, sum = 0, after = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += in[i] = check_random(&seed);
+    CHECK(hsort_sort_to(little.ctx, HSORT_U64, HSORT_ASCENDING, in, count, out, count, NULL) == HSORT_OK,
+          "secret runs: %s", hsort_last_error(little.ctx));
+    hsort_stats stats = {.struct_size = sizeof stats};
+    hsort_check_result result = {.struct_size = sizeof result};
+    CHECK(hsort_get_stats(little.ctx, &stats) == HSORT_OK && stats.passes == 2, "secret runs: %d passes",
+          (int)stats.passes);
+    CHECK(hsort_check(whole, HSORT_U64, HSORT_ASCENDING, out, count, NULL, &result) == HSORT_OK &&
+              result.first_disorder == -1,
+          "secret runs: disorder at %lld", (long long)result.first_disorder);
+    for (int64_t i = 0; i < count; i++)
+        after += out[i];
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &after, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(sum == after, "secret runs: other keys came out");
+    secret_memory_give(secret, bytes);
+    free(plain);
+    free(out);
+    hsort_destroy(&little.ctx);
+}
+
 /* Too little memory for any slots: the same line everywhere, which says the least that does; that much does. */
 static void test_least(int64_t count)
 {
@@ -390,6 +429,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < leasts; i++)
         test_least(50000 + (int64_t)(check_random(&random) % 50000));
     test_both_ways(seed + (uint64_t)rank);
+    if (engine == HSORT_ENGINE_HOST) // a GPU's copies may want memory that can be pinned
+        test_unreadable_runs(seed + (uint64_t)rank);
     int number = every ? run_matrix(seed, 0) : 0;
     number = run_drawn(seed, number, SECONDS);
     if (rank == 0)

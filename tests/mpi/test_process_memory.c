@@ -1,14 +1,17 @@
 /* Ranks of a node read each other's memory: whole pieces, from any address, by several threads at a time. Where nobody is to, or
- * the system forbids it, nobody does, and both sides know. A read of memory that is not there is an error, not a crash. */
+ * the system forbids it, also of some memory alone, nobody does, and both sides know. A read of memory that is not there is an
+ * error, not a crash. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "mpi/comm/process_memory.h"
 #include "tests/support/faults.h"
 #include "tests/support/ranks.h"
+#include "tests/support/secret_memory.h"
 
 enum { BYTES = 5 << 20, READS = 40 };
 
@@ -59,6 +62,9 @@ static void check_reads(uint64_t seed, bool allowed)
     CHECK(process_memory_open(comm.size, &memory) == HSORT_OK && process_memory_find(&comm, true, &memory) == HSORT_OK &&
               comm_gather_words(&comm, &mine, 1, address) == HSORT_OK,
           "rank %d: %s", comm.rank, status_text());
+    for (int peer = 0; peer < comm.size; peer++)
+        process_memory_try(&memory, peer, address[peer], BYTES);
+    CHECK(process_memory_tell(&comm, &memory) == HSORT_OK, "rank %d: %s", comm.rank, status_text());
     for (int peer = 0; peer < comm.size; peer++) {
         CHECK(memory.reads[peer] == (allowed && peer != comm.rank) && memory.is_read[peer] == memory.reads[peer],
               "rank %d and %d: reads %d, is read %d", comm.rank, peer, memory.reads[peer], memory.is_read[peer]);
@@ -74,11 +80,59 @@ static void check_reads(uint64_t seed, bool allowed)
     process_memory_close(&memory);
 }
 
+/* Rank 0 shows `bytes` bytes of which others cannot read the first or the last, all others what they have: nobody reads of rank 0,
+ * and it knows. */
+static void check_refused(const void *shown, size_t bytes, bool allowed, const char *what)
+{
+    struct process_memory memory;
+    uint64_t address[64];
+    const uint64_t mine = (uint64_t)(uintptr_t)(comm.rank == 0 ? shown : own);
+    CHECK(process_memory_open(comm.size, &memory) == HSORT_OK &&
+              process_memory_find(&comm, true, &memory) == HSORT_OK &&
+              comm_gather_words(&comm, &mine, 1, address) == HSORT_OK,
+          "rank %d: %s", comm.rank, status_text());
+    for (int peer = 0; peer < comm.size; peer++) {
+        process_memory_try(&memory, peer, address[peer], bytes);
+        process_memory_try(&memory, peer, address[peer], 0); // of nothing: changes nothing
+    }
+    CHECK(process_memory_tell(&comm, &memory) == HSORT_OK, "rank %d: %s", comm.rank, status_text());
+    for (int peer = 0; peer < comm.size; peer++)
+        CHECK(memory.reads[peer] == (allowed && peer != comm.rank && peer != 0) &&
+                  memory.is_read[peer] == (allowed && peer != comm.rank && comm.rank != 0),
+              "%s: rank %d and %d: reads %d, is read %d", what, comm.rank, peer, memory.reads[peer],
+              memory.is_read[peer]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    process_memory_close(&memory);
+}
+
+/* Memory that ends too early, begins too late, and that the system keeps for its owner. */
+static void check_unreadable(bool allowed)
+{
+    enum { PART = 1 << 16 };
+    char *memory = mmap(NULL, 3 * PART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *secret = secret_memory_take(PART);
+    int has_secret = secret != NULL;
+    if (memory == MAP_FAILED || mprotect(memory, PART, PROT_NONE) != 0 ||
+        mprotect(memory + 2 * PART, PART, PROT_NONE) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    check_refused(memory + PART, PART + 1, allowed, "the last byte");
+    check_refused(memory + PART - 1, PART, allowed, "the first byte");
+    MPI_Bcast(&has_secret, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (has_secret)
+        check_refused(secret, PART, allowed, "secret memory");
+    else if (comm.rank == 0)
+        printf("the system has no secret memory: not looked at\n");
+    secret_memory_give(secret, PART);
+    munmap(memory, 3 * PART);
+}
+
 /* Nobody is to; and a rank without memory for its tables. */
 static void check_none(void)
 {
     struct process_memory memory;
-    CHECK(process_memory_open(comm.size, &memory) == HSORT_OK && process_memory_find(&comm, false, &memory) == HSORT_OK,
+    CHECK(process_memory_open(comm.size, &memory) == HSORT_OK &&
+              process_memory_find(&comm, false, &memory) == HSORT_OK &&
+              process_memory_tell(&comm, &memory) == HSORT_OK,
           "rank %d: %s", comm.rank, status_text());
     for (int peer = 0; peer < comm.size; peer++)
         CHECK(!memory.reads[peer] && !memory.is_read[peer], "rank %d reads %d", comm.rank, peer);
@@ -109,6 +163,7 @@ int main(int argc, char **argv)
         printf("the system lets no process read another's memory: only that is looked at\n");
     check_none();
     check_reads(seed, allowed);
+    check_unreadable(allowed);
     comm_close(&comm);
     free(own);
     free(got);

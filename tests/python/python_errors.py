@@ -31,6 +31,7 @@ READ_ONLY = KEYS.copy()
 READ_ONLY.flags.writeable = False
 ROOM = np.empty(40)
 SHARED = np.arange(80, dtype="f8")
+ODD = SHARED.view("u1")[4:324].view("f8")
 PLACES = np.arange(40)
 OBJECTS = np.array([None] * 40)
 MASKED = np.ma.masked_array(KEYS, KEYS > 3)
@@ -53,6 +54,7 @@ WRONG = [
     ("out read-only", lambda out: hypersort.sort(KEYS, out=out), ROOM, READ_ONLY, "read-only"),
     ("out a list", lambda out: hypersort.sort(KEYS, out=out), ROOM, [0.0] * 40, "no array"),
     ("out that overlaps", lambda out: hypersort.sort(SHARED[:40], out=out), SHARED[40:], SHARED[1:41], "in and out overlap"),
+    ("odd out that overlaps", lambda out: hypersort.sort(SHARED[:40], out=out), SHARED[40:], ODD, "in and out overlap"),
     ("index in the keys", lambda out: hypersort.argsort(PLACES, out=out), PLACES.copy(), PLACES, "keys and index overlap"),
     ("keys as values", lambda v: hypersort.sort_by_key_in_place(SHARED[:40], v), SHARED[40:], SHARED[:40], "overlap"),
     ("values in keys", lambda v: hypersort.sort_by_key_in_place(SHARED[:40], v), SHARED[40:], SHARED[39:79], "overlap"),

@@ -46,19 +46,24 @@ class Case:
         self.ranks.expect("sort returns out", got is out)
         self.equal("input", np.array(self.mine), self.whole)
 
-    def sorts_in_place(self):
+    def placed(self):
+        """A copy of the keys, at an address that may be a multiple of their size alone."""
         mine = np.ascontiguousarray(self.ranks.part(self.native, self.counts)).copy()
-        if (
-            self.dtype.itemsize == 4 or self.rng.random() < 0.5
-        ):  # at an address that is a multiple of the key's size alone
+        if self.dtype.itemsize == 4 or self.rng.random() < 0.5:
             room = np.empty(len(mine) + 1, mine.dtype)
             room[1:] = mine
             mine = room[1:]
+        return mine
+
+    def sorts_in_place(self):
+        mine, there, out = self.placed(), self.placed(), self.placed()
         hypersort.sort_in_place(mine, descending=self.descends)
         self.equal("sort_in_place", mine, self.native[self.order])
-        there = self.ranks.part(self.native, self.counts).copy()
-        hypersort.sort(there, descending=self.descends, out=there)
+        got = hypersort.sort(there, descending=self.descends, out=there)
         self.equal("sort out of itself", there, self.native[self.order])
+        hypersort.sort(self.mine, descending=self.descends, out=out)
+        self.equal("sort out, at any address", out, self.native[self.order])
+        self.ranks.expect("sort returns itself", got is there)
 
     def argsorts(self):
         self.equal("argsort", hypersort.argsort(self.mine, descending=self.descends), self.order)

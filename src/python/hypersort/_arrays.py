@@ -268,6 +268,18 @@ def output(out: Any, like: Array, count: Optional[int], dtype: Any = None, name:
     return replace(found, key=like.key) if dtype is None else found
 
 
+def aligned_output(out: Array, source: Any) -> Array:
+    """Keys that are written, where the library takes them. Not `out` itself, if NumPy has not aligned it: a new array,
+    to be copied there after the call. `source` is what is sorted: nobody else sees then that the two overlap.
+    """
+    if out.library != "numpy" or out.pointer % out.key.alignment == 0:
+        return out
+    elsewhere = isinstance(source, np.ndarray) and source.ctypes.data != out.pointer
+    if elsewhere and np.shares_memory(source, out.source):
+        raise ValueError("in and out overlap")
+    return out.empty(out.count)
+
+
 def stream_of(*arrays: Optional[Array]) -> Optional[int]:
     """The stream that the library is to wait for. Where arrays name several, the others are waited for here."""
     streams = {array.stream for array in arrays if array is not None and array.stream is not None}

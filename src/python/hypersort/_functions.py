@@ -47,7 +47,8 @@ def sort(a: Any, comm: Comm = None, *, descending: bool = False, out: Any = None
     -----
     Of floats -0.0 is less than +0.0, and NaNs are ordered by their bits, which is the one difference from
     ``numpy.sort``. A NumPy array that is not contiguous, not aligned or in the other byte order is copied first; the
-    result is in this machine's byte order.
+    result is in this machine's byte order. A NumPy `out` that is not aligned (keys of 4 bytes to 8) is written by way of
+    a copy.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _records
 from ._abi import FIELDS_MAX
-from ._arrays import check_like, output, read_elements, read_index, read_keys, written, written_keys
+from ._arrays import aligned_output, check_like, output, read_elements, read_index, read_keys, written, written_keys
 from ._context import Context, Count
 from ._records import Order, field_array
 
@@ -26,11 +26,14 @@ class Moves(Context):
         def prepare() -> Tuple[Any, ...]:
             keys = read_keys(a, "a")
             result = output(out, keys, count)
-            return f"{keys.key.name}, descending={bool(descending)}", keys, result, self._stream(keys, result)
+            aligned = aligned_output(result, a)
+            return f"{keys.key.name}, descending={bool(descending)}", keys, result, aligned, self._stream(keys, result)
 
-        keys, result, stream = self._together("sort()", prepare)
-        self._call("hsort_sort_to", keys.key.code, bool(descending), keys.pointer, keys.count, result.pointer,
-                   result.count, stream)  # fmt: skip
+        keys, result, aligned, stream = self._together("sort()", prepare)
+        self._call("hsort_sort_to", keys.key.code, bool(descending), keys.pointer, keys.count, aligned.pointer,
+                   aligned.count, stream)  # fmt: skip
+        if aligned is not result:
+            result.source[...] = aligned.source
         return result.source
 
     def sort_in_place(self, a: Any, *, descending: bool = False) -> None:

@@ -320,7 +320,7 @@ static hsort_status sort_shards(struct sort *s)
     void *sorted = s->x.keys;
     if (s->form != FORM_RAW)
         return HSORT_OK;
-    if (s->status == HSORT_OK)
+    if (s->status == HSORT_OK && s->total > 0) // for no keys nothing has been reserved
         keep_first_error(&s->status,
                          ctx->engine->ops->sort(ctx->engine, sort_rung(ctx, s->map.key_bytes),
                                                 s->map.key_bytes, s->x.keys, s->x.scratch, s->scratch_keys,

@@ -15,15 +15,23 @@ int sort_rung(const hsort_context *ctx, int key_bytes)
     return key_bytes == sizeof(key_code) ? -1 : ctx->options.local_rung;
 }
 
+/* Workspace of the local sort of so many keys: without any there is none. */
+static hsort_status workspace_for(const hsort_context *ctx, int key_bytes, int64_t capacity, int64_t scratch,
+                                  size_t *bytes)
+{
+    *bytes = 0;
+    return capacity == 0 ? HSORT_OK
+                         : ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, key_bytes), key_bytes,
+                                                            capacity, scratch, bytes);
+}
+
 /* What this rank needs with room for `scratch` keys in the second buffer. keys_bytes: of the first, 0 if the caller lends it. */
 static hsort_status need_for(const struct sort *s, size_t keys_bytes, int64_t scratch,
                              struct memory_need *need)
 {
-    const hsort_context *ctx = s->ctx;
     *need = (struct memory_need){
         .kept = {[KEPT_KEYS] = keys_bytes, [KEPT_SCRATCH] = (size_t)scratch * (size_t)s->map.key_bytes}};
-    return ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, s->map.key_bytes), s->map.key_bytes,
-                                            s->capacity, scratch, &need->kept[KEPT_WORKSPACE]);
+    return workspace_for(s->ctx, s->map.key_bytes, s->capacity, scratch, &need->kept[KEPT_WORKSPACE]);
 }
 
 /* Does the caller's output serve as the keys' buffer? */
@@ -210,11 +218,11 @@ size_t sort_run_bytes(const struct sort *s)
 
 /* ---- an exchange, and what callers ask ------------------------------------------------------------------ */
 
-/* Engine memory for an exchange of so many keys on each rank. Not collective. */
+/* Engine memory for an exchange of so many keys on each rank; without any there is none. Not collective. */
 static size_t exchange_bytes(const hsort_context *ctx, const struct exchange_ops *ops, int key_bytes,
                              int64_t capacity)
 {
-    return ops && ops->memory_bytes
+    return ops && ops->memory_bytes && capacity > 0
                ? ops->memory_bytes(ctx->engine, &ctx->comm, ctx->transport, key_bytes, capacity)
                : 0;
 }
@@ -272,8 +280,7 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
         return HSORT_OK;
     }
     size_t workspace_bytes;
-    TRY(ctx->engine->ops->sort_workspace(ctx->engine, sort_rung(ctx, (int)width), (int)width, count, count,
-                                         &workspace_bytes));
+    TRY(workspace_for(ctx, (int)width, count, count, &workspace_bytes));
     size_t most = 0; // of the exchanges one runs at a time
     for (int i = 0; i < EXCHANGES; i++)
         if (ctx->usable_exchanges >> exchange_table[i]->kind & 1)

@@ -341,6 +341,7 @@ static void test_workspace(hsort_context *ctx)
     CHECK(hsort_workspace(ctx, (hsort_type)99, 1, &bytes) == HSORT_ARGUMENT, "no type");
     CHECK(hsort_workspace(ctx, HSORT_F64, 1, NULL) == HSORT_ARGUMENT, "nowhere to write");
     CHECK(hsort_workspace(ctx, HSORT_U128, INT64_C(1) << 59, &bytes) == HSORT_ARGUMENT, "2^59 keys of u128");
+    CHECK(hsort_workspace(ctx, HSORT_F64, 0, &bytes) == HSORT_OK && bytes == 0, "0 keys: %zu bytes", bytes);
     // Keys that are counted: a table, and at most a piece of the keys.
     CHECK(hsort_workspace(ctx, HSORT_BF16, many, &bytes) == HSORT_OK && bytes >= 655360 &&
               bytes <= 655360 + (64 << 20) && hsort_host_workspace(ctx, HSORT_BF16, many, &bytes) == HSORT_OK && bytes == 0,

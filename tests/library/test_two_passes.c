@@ -361,6 +361,24 @@ static void test_unreadable_runs(uint64_t seed)
     hsort_destroy(&little.ctx);
 }
 
+/* No keys on any rank need no memory, whoever is asked to sort them. */
+static void test_no_keys(void)
+{
+    hsort_context *ctx = open_context(MPI_COMM_WORLD, 4096, false, true, "no keys");
+    for (int type = HSORT_U32; type <= HSORT_U128; type++) {
+        size_t bytes = 1;
+        int64_t index;
+        uint64_t key;
+        CHECK(hsort_workspace(ctx, (hsort_type)type, 0, &bytes) == HSORT_OK && bytes == 0, "no %s: %zu bytes",
+              hsort_type_name((hsort_type)type), bytes);
+        CHECK(hsort_sort(ctx, (hsort_type)type, HSORT_ASCENDING, &key, 0, NULL) == HSORT_OK &&
+                  hsort_argsort(ctx, (hsort_type)type, HSORT_DESCENDING, &key, 0, &index, NULL, 0, NULL) ==
+                      HSORT_OK,
+              "no %s: %s", hsort_type_name((hsort_type)type), hsort_last_error(ctx));
+    }
+    hsort_destroy(&ctx);
+}
+
 /* Too little memory for any slots: the same line everywhere, which says the least that does; that much does. */
 static void test_least(int64_t count)
 {
@@ -424,6 +442,7 @@ int main(int argc, char **argv)
     whole = open_context(MPI_COMM_WORLD, 0, false, false, "a context without a limit");
     alone = open_context(MPI_COMM_SELF, 0, false, false, "a context of a rank alone");
     test_option();
+    test_no_keys();
     uint64_t random = seed;
     const int leasts = size == 1 ? 8 : 1; // each rank finds its own; among several that takes a while
     for (int i = 0; i < leasts; i++)

@@ -12,6 +12,11 @@ size_t pass_slot_bytes(int64_t elements, size_t element_bytes)
     return (bytes + PASS_SLOT_ALIGNMENT - 1) / PASS_SLOT_ALIGNMENT * PASS_SLOT_ALIGNMENT;
 }
 
+size_t pass_table_bytes(int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments)
+{
+    return (size_t)((segments + 1) * own_runs + (own_segments + 1) * runs) * sizeof(int64_t);
+}
+
 /* Bytes of all slots and the workspace for them. */
 static hsort_status pass_bytes(int64_t elements, size_t element_bytes, pass_workspace_fn workspace,
                                void *user, size_t *bytes)

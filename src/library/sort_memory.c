@@ -289,6 +289,25 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     return HSORT_OK;
 }
 
+/* What two passes of several ranks take of host memory beside the runs, by what this rank's engine has now. Not collective. */
+static hsort_status bytes_beside_runs(const struct sort *s, size_t *bytes)
+{
+    struct pass_sort sort = {.ctx = s->ctx, .map = s->map};
+    const int64_t ranks = s->ctx->comm.size;
+    size_t have, need;
+    int64_t slot;
+    *bytes = 0;
+    if (comm_is_alone(&s->ctx->comm))
+        return HSORT_OK;
+    TRY(context_engine_bytes(s->ctx, &have));
+    TRY(pass_slot_find(s->capacity, pass_element_bytes(&sort), usable_bytes(have), pass_sort_workspace, &sort,
+                       &slot, &need));
+    const int64_t runs = slot > 0 ? pass_parts(s->capacity, slot) : 0;
+    *bytes =
+        (size_t)PIECE_BUFFERS * PIECE_BUFFER_BYTES + pass_table_bytes(runs, runs, ranks * runs, ranks * runs);
+    return HSORT_OK;
+}
+
 hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)
 {
     const size_t width = hsort_type_bytes(type);
@@ -304,7 +323,9 @@ hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int
     const bool limited = ctx->options.device_memory_limit > 0;
     if (count > 0 && (limited || hsort_engine_in_use(ctx) != HSORT_ENGINE_HOST))
         TRY(lacks_memory(&s, &lacks));
-    const size_t buffers = comm_is_alone(&ctx->comm) ? 0 : (size_t)PIECE_BUFFERS * PIECE_BUFFER_BYTES;
-    *bytes = lacks ? (size_t)count * width + buffers : 0;
+    if (!lacks)
+        return HSORT_OK;
+    TRY(bytes_beside_runs(&s, bytes));
+    *bytes += (size_t)count * width;
     return HSORT_OK;
 }

@@ -167,6 +167,25 @@ static hsort_status take_runs(struct passes *p)
     return HSORT_OK;
 }
 
+/* Of a message at most. */
+static size_t message_bytes(const struct passes *p)
+{
+    return p->slot_bytes < PIECE_BUFFER_BYTES ? p->slot_bytes : PIECE_BUFFER_BYTES;
+}
+
+/* Host memory that this rank takes beside its runs: tables of cuts, and what messages pass through. */
+static size_t bytes_beside_runs(const struct passes *p)
+{
+    const hsort_context *ctx = p->s->ctx;
+    int64_t runs = 0, segments = 0;
+    for (int rank = 0; rank < ctx->comm.size; rank++) {
+        runs += pass_parts(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
+        segments += pass_parts(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
+    }
+    return pass_table_bytes(p->s->runs, p->s->segments, runs, segments) +
+           (comm_is_alone(&ctx->comm) ? 0 : PIECE_BUFFERS * message_bytes(p));
+}
+
 /* All memory of this rank. */
 static hsort_status take_pass_memory(struct passes *p)
 {
@@ -179,8 +198,7 @@ static hsort_status take_pass_memory(struct passes *p)
     const struct piece_plan plan = {.comm = &ctx->comm,
                                     .engine = ctx->engine,
                                     .element_bytes = p->pipeline.element_bytes,
-                                    .buffer_bytes = p->slot_bytes < PIECE_BUFFER_BYTES ? p->slot_bytes
-                                                                                       : PIECE_BUFFER_BYTES,
+                                    .buffer_bytes = message_bytes(p),
                                     .runs_of = p->runs_of,
                                     .first_segment = p->first_segment,
                                     .rounds = p->rounds,
@@ -194,7 +212,7 @@ static hsort_status reserve_passes(struct passes *p)
     hsort_context *ctx = p->s->ctx;
     TRY(context_unmap(ctx, true));
     p->run_bytes = sort_run_bytes(p->s);
-    hsort_status status = node_memory_check(&ctx->comm, p->run_bytes);
+    hsort_status status = node_memory_check(&ctx->comm, p->run_bytes + bytes_beside_runs(p));
     if ((status = context_agree(ctx, status)) == HSORT_OK)
         status = context_agree(ctx, take_pass_memory(p));
     return status;

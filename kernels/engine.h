@@ -236,6 +236,9 @@ struct engine_peer_ops {
  *                                scatter()       1 3 | 9
  *     pieces  1 3, 3 keys, 9     sort_regions()  1 3 6 6 6 9 */
 struct engine_partition_ops {
+    /* Can this device do it? If not, the others are not for it. Pure. */
+    bool (*can)(const struct engine *engine);
+
     /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a sort. */
     size_t (*workspace)(const struct engine *engine, int key_bytes);
 

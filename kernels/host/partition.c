@@ -362,7 +362,14 @@ static hsort_status host_settle_regions(struct engine *engine, int key_bytes, co
     return HSORT_OK;
 }
 
+static bool host_can_partition(const struct engine *engine)
+{
+    (void)engine;
+    return true;
+}
+
 const struct engine_partition_ops host_partition_ops = {
+    .can = host_can_partition,
     .workspace = host_partition_workspace,
     .sample_scratch = host_sample_scratch,
     .sample = host_partition_sample,

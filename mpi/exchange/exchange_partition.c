@@ -408,12 +408,12 @@ static int region_partners(const struct exchange *x)
     return partners;
 }
 
-/* Between any ranks, by whatever transport, if the engine can do it. */
+/* Between any ranks, by whatever transport, if this rank's device can do it. */
 static bool can_partition(const struct comm *comm, const struct engine *engine,
                           const struct transport *transport)
 {
     (void)transport;
-    return engine->ops->partition && comm->size <= PARTITION_RANKS_MAX;
+    return engine->ops->partition && engine->ops->partition->can(engine) && comm->size <= PARTITION_RANKS_MAX;
 }
 
 /* For smaller shards its steps take longer than what it saves. A rank that is alone has nothing to exchange. */

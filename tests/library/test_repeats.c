@@ -391,6 +391,30 @@ static void run_unmapped(uint64_t seed)
     hsort_destroy(&ctx);
 }
 
+/* The device of the last rank does not sort by regions, as a GPU of another kind: nobody does. */
+static void run_unlike(uint64_t seed)
+{
+    shared_can_partition = rank != size - 1;
+    if (size > 1 && create(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO)) {
+        const int64_t count = 10007;
+        uint64_t *keys = malloc((size_t)count * sizeof *keys), random = seed + (uint64_t)rank;
+        hsort_check_result before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+        for (int64_t i = 0; i < count; i++)
+            keys[i] = check_random(&random);
+        CHECK(hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, keys, count, NULL, &before) == HSORT_OK &&
+                  hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, count, NULL) == HSORT_OK &&
+                  hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, keys, count, NULL, &after) == HSORT_OK,
+              "unlike devices: %s", hsort_last_error(ctx));
+        CHECK(after.first_disorder < 0 &&
+                  memcmp(before.fingerprint, after.fingerprint, sizeof after.fingerprint) == 0,
+              "unlike devices: not the keys in order");
+        CHECK(hsort_exchange_in_use(ctx) != HSORT_EXCHANGE_PARTITION, "a device that cannot has partitioned");
+        free(keys);
+        hsort_destroy(&ctx);
+    }
+    shared_can_partition = true;
+}
+
 /* Some pairs by ipc, as on a node, the others by message, as between nodes. */
 static void run_mixed(uint64_t seed)
 {
@@ -425,6 +449,7 @@ int main(int argc, char **argv)
     run_packed(engine, HSORT_TRANSPORT_STAGED, 0.7, seed);
 #ifdef SHARED_ENGINE
     run_unmapped(seed);
+    run_unlike(seed);
     run_mixed(seed);
 #ifdef VIRTUAL_NODES // of two ranks; half of what is between those of one is not packed
     run_packed(engine, HSORT_TRANSPORT_AUTO, size > 2 ? 0.85 : 0.7, seed);

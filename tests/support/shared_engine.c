@@ -51,7 +51,7 @@ struct allocation_name {
 };
 
 bool (*shared_may_map)(int owner, int reader);
-bool shared_leaves_regions;
+bool shared_leaves_regions, shared_can_partition = true;
 int shared_open_fails, shared_opened, shared_mapped, shared_fills_up;
 int64_t shared_written;
 
@@ -308,6 +308,12 @@ static void free_pinned(void *memory)
 
 /* ---- the engine ---------------------------------------------------------------------------------------- */
 
+static bool can_partition(const struct engine *engine)
+{
+    (void)engine;
+    return shared_can_partition;
+}
+
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
 {
     static const struct engine_peer_ops peer = {
@@ -318,6 +324,7 @@ hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct en
     host_ops = (*engine)->ops;
     shared = *host_ops;
     partition = *host_ops->partition;
+    partition.can = can_partition;
     partition.scatter = partition_keys;
     partition.sort_regions = sort_regions;
     partition.settle_regions = settle_regions;

@@ -19,6 +19,9 @@ extern int shared_open_fails;
 /* The nth next memory_free() of this process, and all behind it, finds next to nothing; 0: what there is. */
 extern int shared_fills_up;
 
+/* Can the device of this process sort by regions? Asked in hsort_create(). */
+extern bool shared_can_partition;
+
 /* Two of three sort_regions() leave the ends of each region exchanged; every second settle_regions() says
  * that this is too much to be settled, as an engine may. */
 extern bool shared_leaves_regions;

@@ -496,7 +496,13 @@ static hsort_status cuda_settle_regions(struct engine *base, int key_bytes, cons
     });
 }
 
+static bool cuda_can_partition(const struct engine *engine)
+{
+    return can_sort_by_levels((const struct cuda_engine *)engine);
+}
+
 const struct engine_partition_ops cuda_partition_ops = {
+    .can = cuda_can_partition,
     .workspace = cuda_partition_workspace,
     .sample_scratch = cuda_sample_scratch,
     .sample = cuda_partition_sample,

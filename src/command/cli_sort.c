@@ -116,8 +116,9 @@ static int should_stop(void *unused)
 /* The line of a run that was stopped. */
 static hsort_status say_stopped(const struct sort_run *run)
 {
-    return stop_say(run->comm, run->share.phase,
-                    run->on_disk ? run->disk.directory : run->options->checkpoint);
+    const char *directory = run->on_disk ? run->disk.directory : run->options->checkpoint;
+    return stop_say(run->comm, run->share.phase, directory,
+                    run->on_disk ? disk_sort_has_made(&run->disk) : run->checkpoint.ranges > 0);
 }
 
 /* ---- Phases: collective -------------------------------------------------------------------------------- */

@@ -160,8 +160,17 @@ hsort_status disk_sort_deal(struct disk_sort *disk, const hsort_check_result *wa
     struct trace_span *span = trace_begin(disk->comm->trace, "deal out");
     const hsort_status status = trace_end_with(
         span, disk_deal_out(disk->comm, &disk->deal, &disk->out, disk->files, wanted, progress));
-    return status == HSORT_STOPPED ? stop_say(disk->comm, "the result was dealt out", disk->directory)
-                                   : status;
+    return status == HSORT_STOPPED
+               ? stop_say(disk->comm, "the result was dealt out", disk->directory, disk_sort_has_made(disk))
+               : status;
+}
+
+/* Before the store is open, what an earlier run has made is as that one left it. */
+bool disk_sort_has_made(const struct disk_sort *disk)
+{
+    if (!disk->files || !run_files_are_open(disk->files))
+        return disk->checkpoint.found;
+    return run_files_bytes(disk->files) > 0 || run_files_kept(disk->files)->segments > 0;
 }
 
 const struct run_store *disk_sort_store(const struct disk_sort *disk)

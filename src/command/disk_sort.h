@@ -9,7 +9,7 @@
  *
  *     ended by                         stays                      the next start of the same command
  *     success                          the output                 -
- *     a stop, a full disk, a crash     all of them                goes on, on any number of ranks
+ *     a stop, a full disk, a crash     all of them                goes on, on any number of ranks; if none is whole, anew
  *     any other failure                nothing                    begins anew                                          */
 #ifndef DISK_SORT_H
 #define DISK_SORT_H
@@ -59,6 +59,9 @@ const struct run_store *disk_sort_store(const struct disk_sort *disk);
  * Errors   agreed: disk_deal_out()'s; HSORT_STOPPED with its line. */
 hsort_status disk_sort_deal(struct disk_sort *disk, const hsort_check_result *wanted,
                             struct progress *progress);
+
+/* Has the sort made anything that the next start need not make again, as far as this rank knows? Not collective. */
+bool disk_sort_has_made(const struct disk_sort *disk);
 
 /* End it, after work that ended with `status`: see above. Collective.
  * Errors   `status`, those of file_commit(). The line of a disk that is full says what stays. */

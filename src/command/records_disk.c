@@ -78,7 +78,7 @@ static hsort_status sort_records_on_disk(struct record_run *run, struct disk_sor
     const hsort_status status = sort_columns_in_passes(run->ctx, run->keys.fields, run->keys.count, &columns,
                                                        run->count, run->count, &done);
     if (status == HSORT_STOPPED)
-        return stop_say(run->comm, share->phase, disk->directory);
+        return stop_say(run->comm, share->phase, disk->directory, disk_sort_has_made(disk));
     TRY(records_keep_line(run, status));
     run->read_seconds = share->read_seconds;
     run->write_seconds = share->write_seconds;

@@ -71,14 +71,16 @@ hsort_status stop_agree(struct comm *comm, int *asked)
     return status;
 }
 
-hsort_status stop_say(struct comm *comm, const char *phase, const char *directory)
+hsort_status stop_say(struct comm *comm, const char *phase, const char *directory, bool kept)
 {
     int asked;
+    int64_t none, some;
     TRY(stop_agree(comm, &asked));
-    return report_fail(
-        comm, HSORT_STOPPED,
-        "stopped by %s while %s; %s/manifest says how far it got: the same command goes on from there",
-        stop_signal_name(asked), phase, directory);
+    TRY(comm_range(comm, kept, &none, &some));
+    return report_fail(comm, HSORT_STOPPED,
+                       "stopped by %s while %s; %s/manifest says how far it got: the same command %s",
+                       stop_signal_name(asked), phase, directory,
+                       some ? "goes on from there" : "begins anew, since nothing is made yet");
 }
 
 /* ---- Votes --------------------------------------------------------------------------------------------- */

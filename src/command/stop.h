@@ -36,9 +36,10 @@ const char *stop_signal_name(int signal_number);
  * all ranks, so only where they are together anyway. Collective. */
 hsort_status stop_agree(struct comm *comm, int *asked);
 
-/* The line of a sort that was stopped while `phase`, and goes on from the manifest in `directory`: in comm->error, the same on every
- * rank. Collective. Errors HSORT_STOPPED: always, but for HSORT_MPI. */
-hsort_status stop_say(struct comm *comm, const char *phase, const char *directory);
+/* The line of a sort that was stopped while `phase`, with its manifest in `directory`: in comm->error, the same on every rank.
+ *   kept  has this rank, or one of an earlier start, made anything that the next start need not make again? One such rank is enough
+ * Collective. Errors HSORT_STOPPED: always, but for HSORT_MPI. */
+hsort_status stop_say(struct comm *comm, const char *phase, const char *directory, bool kept);
 
 /* A vote under way during a phase. */
 struct stop_vote {

@@ -30,12 +30,18 @@ note_kept()
     kept_text="resumed      with $(made run) of $runs runs kept, .*B, and $(made segment) of $runs segments, "
 }
 
+# next_start: what the line of a stop must say that the same command does.
+next_start()
+{
+    if [ "$(made run)" != 0 ]; then echo "goes on from there"; else echo "begins anew, since nothing is made yet"; fi
+}
+
 # stopped SITE TEXT: the run ended as a stopped one does, with the output as it was and what is needed to go on.
 stopped()
 {
     if [ "$code" != 75 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ -s "$work.out" ] ||
-        ! grep -q "^hypersort: stopped by SIG[A-Z0-9]* while .*; $dir/manifest says how far it got: the same command goes on" "$work.err"; then
-        fail "$2: exit code $code, or not one line"
+        ! grep -q "^hypersort: stopped by SIG[A-Z0-9]* while .*; $dir/manifest says how far it got: the same command $(next_start)\$" "$work.err"; then
+        fail "$2: exit code $code, or not one line that says that the same command $(next_start)"
     fi
     if ! grep -q "while \(${said[$1]}\|${said[$1]/keys/records}\);" "$work.err"; then
         fail "$2: the line names another phase than '${said[$1]}'"

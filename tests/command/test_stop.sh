@@ -23,6 +23,10 @@ stopped()
     if [ "$(cat out 2>/dev/null)" != old ]; then
         fail "$2: the output was touched"
     fi
+    # The line says whether the next start has anything to go on from.
+    local next="begins anew, since nothing is made yet"
+    ! grep -q '^written ' ck/manifest || next="goes on from there"
+    grep -q "the same command $next\$" "$work.err" || fail "$2: the line does not say that the same command $next"
     # A .part stays where the manifest names what is written of it, and only there.
     if [ "$(ls -A ck)" != manifest ] || [ "$(grep -c -m 1 '^written ' ck/manifest)" != "$(compgen -G '*.part' | wc -l)" ]; then
         fail "$2: left are $(find ck ./*.part 2>/dev/null | tr '\n' ' ')"

@@ -89,8 +89,12 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
     int64_t elements;
     size_t bytes;
     plan->passes = 1;
-    if (rates->engine_bytes == 0 || least <= rates->engine_bytes)
+    if (rates->engine_bytes == 0 || least <= rates->engine_bytes) {
+        // One that is alone does with less scratch, and takes as much as there is room for.
+        if (rates->engine_bytes > 0)
+            plan->engine_bytes = fmin(plan->engine_bytes, rates->engine_bytes);
         return HSORT_OK;
+    }
     const size_t limit = rates->engine_bytes < 9e18 ? (size_t)rates->engine_bytes : (size_t)9e18;
     TRY(pass_slot_find(most, (size_t)key_bytes, limit, planned_workspace, &slot, &elements, &bytes));
     plan->passes = elements > 0 ? 2 : 0;

@@ -307,6 +307,23 @@ static void test_choices(void)
                   (i == 3 || plan.exchange == (i == 0 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT)),
               "%g bytes: %lld passes, exchange %d", room[i], (long long)plan.passes, plan.exchange);
     }
+    // A rank alone does with less scratch: of its plan no part is beyond the limit, from all that it would like to the least.
+    for (int kind = HSORT_ENGINE_HOST; kind <= HSORT_ENGINE_CUDA; kind++) {
+        CHECK(hsort_rates_init(&rates, sizeof rates, (hsort_engine)kind, HSORT_TRANSPORT_AUTO) == HSORT_OK &&
+                  hsort_plan(&rates, 1, 8, HSORT_U64, 1 << 24, &plan) == HSORT_OK &&
+                  plan.engine_bytes >= 2 * plan.shard_bytes,
+              "rates");
+        const double alone[] = {plan.engine_bytes, plan.engine_bytes - 1, 1.5 * plan.shard_bytes,
+                                1.02 * plan.shard_bytes, plan.shard_bytes};
+        for (int i = 0; i < 5; i++) {
+            rates.engine_bytes = alone[i];
+            CHECK(hsort_plan(&rates, 1, 8, HSORT_U64, 1 << 24, &plan) == HSORT_OK &&
+                      plan.passes == (i < 4 ? 1 : 2) &&
+                      (i < 4 ? same(plan.engine_bytes, alone[i]) : plan.engine_bytes <= alone[i]),
+                  "alone, with %g bytes: %lld passes, %g bytes", alone[i], (long long)plan.passes,
+                  plan.engine_bytes);
+        }
+    }
     // On the host steps take next to no time: there the rounds of the network are left from some thousand keys a rank on.
     CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO) == HSORT_OK,
           "rates");

@@ -56,6 +56,29 @@ hsort_status cli_check_names(const struct cli_options *options)
                       sorts ? "--output-format" : "--format");
 }
 
+/* What --format gensort has no use for, of what makes and checks its records. */
+static hsort_status check_gensort(const struct cli_options *options)
+{
+    if (options->command == CLI_GEN && (cli_is_given(options, "dist") || cli_is_given(options, "seed")))
+        return cli_complain(
+            options, "--dist and --seed are not of --format gensort, whose records are those of gensort");
+    if (options->command == CLI_GEN && options->key)
+        return cli_complain(options, "--key is not of --format gensort, whose records are those of gensort");
+    if (options->command != CLI_CHECK)
+        return HSORT_OK;
+    if (options->key && !options->against)
+        return cli_complain(options,
+                            "--format gensort: check says of its own keys what valsort does; by "
+                            "others it looks with --record %d --key KEY",
+                            (int)GENSORT_RECORD_BYTES);
+    if (options->summary && options->against)
+        return cli_complain(options, "--summary and --against: one at a time");
+    if (options->summary && file_is_pattern(options->summary))
+        return cli_complain(options, "--summary: %.200s: is written to one file, and not to one per rank",
+                            options->summary);
+    return HSORT_OK;
+}
+
 /* What --format gensort stands for: raw records with one key. */
 static hsort_status resolve_gensort(struct cli_options *options)
 {
@@ -64,14 +87,12 @@ static hsort_status resolve_gensort(struct cli_options *options)
         !options->key)
         return cli_complain(options,
                             "--output-format gensort is of records, and lacks --format gensort or --key");
-    if (options->gensort && options->command == CLI_GEN &&
-        (cli_is_given(options, "dist") || cli_is_given(options, "seed")))
-        return cli_complain(
-            options, "--dist and --seed are not of --format gensort, whose records are those of gensort");
-    if (!options->gensort && (options->ascii || options->skewed || options->first > 0 || options->summary))
+    if (!options->gensort &&
+        (options->ascii || options->skewed || cli_is_given(options, "first") || options->summary))
         return cli_complain(options, "-a, --skew, --first and --summary are of --format gensort");
     if (!options->gensort)
         return HSORT_OK;
+    TRY(check_gensort(options));
     if (options->command == CLI_SELECT)
         return cli_complain(options, "--format gensort: select knows bare keys");
     if (options->record_bytes > 0 && options->record_bytes != GENSORT_RECORD_BYTES)

@@ -76,7 +76,8 @@ const struct option_row cli_rows[] = {
     {"first", 0, GEN, COMMON, SEED, "N", FIELD(first),
      "--format gensort: the number of the first record (0)"},
     {"summary", 0, CHECK, COMMON, TEXT, "FILE", FIELD(summary),
-     "--format gensort: write what valsort -o does; valsort -s reads it"},
+     "--format gensort: write what valsort -o does; valsort -s reads it. Of\n"
+     "no records it is empty. Not beside --against"},
     {"unique", 0, SORT | CHECK | PLAN, COMMON, FLAG, NULL, FIELD(unique),
      "one of each key: of equal ones, or of records with equal keys, the\n"
      "first; check: no key may be there twice"},

@@ -1,5 +1,4 @@
 /* hypersort check --format gensort: what valsort says of a file of the sort benchmarks, by all ranks. */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -74,22 +73,29 @@ static hsort_status check_summary_path(const struct gensort_run *run)
     return path ? file_output_name(path, &run->file, name) : HSORT_OK;
 }
 
-/* On rank 0. valsort knows no summary of no records. */
+/* valsort knows no summary of no records: an empty file, which adds nothing to those that it stands between in a row, takes the
+ * place of one that lay there. Collective. */
 static hsort_status write_summary(const struct gensort_run *run)
 {
     unsigned char bytes[GENSORT_SUMMARY_BYTES];
-    const char *path = run->options->summary;
-    if (!path || run->all.records == 0)
+    struct comm *comm = run->comm;
+    const struct npy_element byte = {.bytes = 1};
+    const int64_t length = run->all.records > 0 ? GENSORT_SUMMARY_BYTES : 0;
+    const struct file_target target = {.path = run->options->summary,
+                                       .format = FILE_RAW,
+                                       .element = &byte,
+                                       .count = length,
+                                       .mine = comm->rank == 0 ? length : 0,
+                                       .input = &run->file,
+                                       .direct_io = HSORT_CHOICE_OFF};
+    struct file_out file;
+    if (!run->options->summary)
         return HSORT_OK;
+    TRY(file_create(comm, &target, &file));
+    report_stale(comm, &file);
     gensort_write_summary(&run->all, bytes);
-    FILE *file = fopen(path, "wb");
-    if (!file)
-        return status_fail(HSORT_IO, "%s: cannot open: %s", path, strerror(errno));
-    const bool written = fwrite(bytes, sizeof bytes, 1, file) == 1;
-    if (fclose(file) == 0 && written)
-        return HSORT_OK;
-    remove(path);
-    return status_fail(HSORT_IO, "%s: cannot be written", path);
+    return launch_commit(comm, &file,
+                         comm_agree(comm, comm->rank == 0 ? file_write(&file, 0, length, bytes) : HSORT_OK));
 }
 
 /* On rank 0. */
@@ -117,6 +123,11 @@ static hsort_status print_summary(const struct gensort_run *run)
     printf("checksum     %s\n", checksum);
     printf("duplicates   %" PRIu64 " keys\n", all->duplicates);
     printf("order        %s\n", all->unordered == 0 ? "all records are in order" : "NOT in order");
+    if (run->options->summary) {
+        printf("summary      ");
+        report_name(run->options->summary);
+        printf("%s\n", all->records > 0 ? "" : ", empty: of no records there is none");
+    }
     run_trace_print(&run->trace);
     return report_flush();
 }
@@ -140,7 +151,7 @@ static hsort_status check_gensort_file(struct gensort_run *run)
     TRY(comm_agree(comm, comm->rank == 0 ? check_summary_path(run) : HSORT_OK));
     TRY(run_trace_open(comm, run->options, &run->file, NULL, &run->trace));
     TRY(run_trace_close(comm, run->options, look_at_shares(run), &run->trace));
-    TRY(comm_agree(comm, comm->rank == 0 ? write_summary(run) : HSORT_OK));
+    TRY(write_summary(run));
     TRY(comm_agree(comm, comm->rank == 0 ? print_summary(run) : HSORT_OK));
     if (run->all.unordered == 0)
         return HSORT_OK;

@@ -52,8 +52,8 @@ void gensort_look(struct gensort_summary *summary, const void *records, int64_t 
 void gensort_join(struct gensort_summary *all, const struct gensort_summary *next);
 
 /* bytes [GENSORT_SUMMARY_BYTES] = the summary as `valsort -o` writes it. Several in a row, in the order of
- * their records, are what `valsort -s` reads. It knows no summary of no records: leave that out. Not
- * collective. */
+ * their records, are what `valsort -s` reads. It knows no summary of no records: leave that out, or write no
+ * bytes. Not collective. */
 void gensort_write_summary(const struct gensort_summary *summary, void *bytes);
 
 /* The summary from such bytes; false, and the summary unchanged, if they cannot be one: of no records, with more than

@@ -82,8 +82,53 @@ refusals()
     refused 2 3 "none/x.sum" check --format gensort sorted.dat --summary none/x.sum
 }
 
+# What check and gen have no use for is refused, and not passed over.
+unused_options()
+{
+    refused 2 2 "own keys|--record 100" check --format gensort --key @0:bytes4 sorted.dat
+    refused 1 2 "own keys" check --format gensort --key @0:bytes10:desc sorted.dat
+    refused 1 2 "-r" check --format gensort -r sorted.dat
+    refused 1 2 "--type" check --format gensort --type u64 sorted.dat
+    refused 1 2 "--unique" check --format gensort --unique sorted.dat
+    refused 2 2 "--summary and --against" check --format gensort sorted.dat --summary x.sum --against known.dat
+    refused 2 2 "%r|one per rank" check --format gensort sorted.dat --summary x.%r.sum
+    refused 2 2 "--key" gen --format gensort -n 10 --key @0:u64 -o x.dat
+    refused 1 2 "--type" gen --format gensort -n 10 --type u64 -o x.dat
+    refused 1 2 "--first" gen -n 10 --first 0 -o x.raw --type u64
+    # With --against other keys are heeded.
+    ok 2 sort --format gensort known.dat -o fallen.dat --key @0:bytes10:desc
+    ok 2 check --format gensort fallen.dat --key @0:bytes10:desc --against known.dat
+    run 2 check --format gensort fallen.dat --against known.dat
+    [ "$code" = 1 ] || fail "descending records are in ascending order"
+}
+
+# A summary takes the place of another one when it is whole; of no records it is empty.
+summaries()
+{
+    local site before
+    : >empty.dat
+    echo old >x.sum
+    ok 3 check --format gensort sorted.dat --summary x.sum
+    says 'summary +x.sum'
+    cmp -s x.sum 5.sum || fail "another summary of the same records"
+    if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+        for site in write commit; do
+            before=$(contents)
+            HYPERSORT_FAULT=$site:0 run 2 check --format gensort known.dat --summary x.sum
+            [ "$code" = 3 ] && grep -q '^hypersort: .*x.sum: ' "$work.err" && [ ! -s "$work.out" ] ||
+                fail "summary, $site fails: exit code $code"
+            [ "$(contents)" = "$before" ] || fail "summary, $site fails: files were left or changed"
+        done
+    fi
+    ok 2 check --format gensort empty.dat --summary x.sum
+    says 'summary +x.sum, empty: of no records there is none'
+    [ -e x.sum ] && [ ! -s x.sum ] || fail "the summary of no records is not empty"
+}
+
 made_and_sorted
 known_checksums
 damage_found
 refusals
+unused_options
+summaries
 finish

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "src/files/nearest.h"
+#include "src/files/number.h"
 
 static const char *const memory_words[BENCH_MEMORIES] = {
 #define X(name, word) word,
@@ -20,7 +21,7 @@ typedef hsort_status take_word(struct bench_plan *plan, int i, const char *word)
 static hsort_status take_size(struct bench_plan *plan, int i, const char *word)
 {
     uint64_t number;
-    if (!cli_parse_number(word, true, INT64_MAX / 16, &number))
+    if (!number_parse(word, true, INT64_MAX / 16, &number))
         return status_fail(HSORT_ARGUMENT, "--sizes: '%s' is no number of keys", word);
     plan->sizes[i] = (int64_t)number;
     return HSORT_OK;
@@ -54,7 +55,7 @@ static hsort_status take_input(struct bench_plan *plan, int i, const char *word)
     snprintf(input->word, sizeof input->word, "%s", word);
     if (strncmp(word, many, strlen(many)) != 0)
         return input_parse(word, &input->input);
-    if (!cli_parse_number(word + strlen(many), false, 1000000, &number) || number == 0)
+    if (!number_parse(word + strlen(many), true, 1000000, &number) || number == 0)
         return status_fail(HSORT_ARGUMENT, "--inputs: '%s': the number of mixtures is from 1 to 1000000",
                            word);
     input->input.distribution = INPUT_MIXTURE;

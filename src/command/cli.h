@@ -158,10 +158,6 @@ enum { CLI_CHUNK_BYTES = 64 << 20 };
  * Errors   HSORT_ARGUMENT: the text names the word that is wrong and where to read on. */
 hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
 
-/* A whole number from 0 to `most`, in decimal digits. With `suffix` also 1e6, 2^30, and with K, M, G or T (or Ki, KiB ...)
- * behind it, powers of 1024, of which a part may be meant: 1.5M. False: it is none. Not collective. */
-bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number);
-
 /* A type of keys by its short name, or as NumPy or C call it. False: it is none. Not collective. */
 bool cli_parse_type(const char *word, hsort_type *type);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "kernels/base/host_memory.h"
 #include "src/command/cli.h"
+#include "src/files/number.h"
 
 /* A rank leaves so much at least: requests of threads, tables and parts of columns take some MiB, however little there is. */
 enum { USUAL_PERCENT = 80, SPARED_BYTES = 16 << 20 };
@@ -32,12 +33,12 @@ hsort_status cli_memory(const struct comm *comm, const struct cli_options *optio
     }
     if (length > 1 && length < sizeof digits && text[length - 1] == '%') {
         memcpy(digits, text, length - 1);
-        if (!cli_parse_number(digits, false, 100, &number) || number == 0)
+        if (!number_parse(digits, false, 100, &number) || number == 0)
             return status_fail(HSORT_ARGUMENT, "--memory: '%s' is no part", text);
         *bytes = part_of_node(comm, number);
         return HSORT_OK;
     }
-    if (!cli_parse_number(text, true, SIZE_MAX, &number) || number == 0)
+    if (!number_parse(text, true, SIZE_MAX, &number) || number == 0)
         return status_fail(HSORT_ARGUMENT, "--memory: '%s' is no size", text);
     *bytes = (size_t)number;
     return HSORT_OK;

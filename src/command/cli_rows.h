@@ -5,7 +5,7 @@
 #include "src/command/cli.h"
 #include "src/command/record_keys.h"
 
-/* What an option's value is, and so the type of the field it goes to. */
+/* What an option's value is, and so the type of the field it goes to. Whole numbers are number_parse()'s, with units. */
 enum value_kind {
     FLAG,  /* bool: none */
     TEXT,  /* const char * */
@@ -14,8 +14,8 @@ enum value_kind {
     MAYBE_WORD, /* the same, and the first of them where there is no value; the value is written behind '=' */
     NUMBER,     /* int, 0 or greater */
     AT_LEAST_1, /* int */
-    SIZE,       /* size_t: cli_parse_number() with units */
-    COUNT,      /* int64_t, the same */
+    SIZE,       /* size_t */
+    COUNT,      /* int64_t */
     RANKS,      /* one more of cli_options.ranks */
     GIGA,       /* double, in 10^9 of what it counts; greater than 0 */
     MICRO,      /* double, seconds given in microseconds; greater than 0 */
@@ -47,11 +47,10 @@ enum cli_group {
       "set by launchers: where there are none, help and errors of\n"                       \
       "usage start no MPI")
 
-/* What counts and sizes may be, for --help. */
-#define CLI_NUMBERS_TEXT                                                                                  \
-    "Counts and sizes are whole numbers: 1500, 1e6, 2^30, 1.5M. K, M, G and T, as well as Ki or KiB and " \
-    "so\n"                                                                                                \
-    "on, in capitals or not, are powers of 1024."
+/* What whole numbers may be, for --help. */
+#define CLI_NUMBERS_TEXT                                                                                    \
+    "Counts, sizes, seeds and the numbers of distributions are whole: 1500, 1e6, 2^30, 1.5M. K, M, G and\n" \
+    "T, as well as Ki or KiB and so on, in capitals or not, are powers of 1024."
 
 /* What --key takes. X(name, text) */
 #define CLI_KEY_TEXT "a key of a record, the first decides first; at most 8, together of at most 16 bytes"

@@ -15,6 +15,7 @@
 #include "src/command/record_io.h"
 #include "src/command/report.h"
 #include "src/command/run_trace.h"
+#include "src/files/number.h"
 
 enum { PLACES_MAX = 1024, PLACE_ROOM = 48, FRACTION_DIGITS = 15 };
 
@@ -64,7 +65,7 @@ static bool read_position(const char *word, int64_t total, int64_t *position)
 {
     const bool from_end = word[0] == '-';
     uint64_t number;
-    if (!cli_parse_number(word + from_end, true, INT64_MAX, &number))
+    if (!number_parse(word + from_end, true, INT64_MAX, &number))
         return false;
     *position = from_end ? total - (int64_t)number : (int64_t)number;
     return *position >= 0 && *position < total;

@@ -8,103 +8,13 @@
 #include <string.h>
 #include "kernels/base/keytype.h"
 #include "src/files/nearest.h"
+#include "src/files/number.h"
 
 #define CLI_NUMBERS                                                                              \
     "; numbers are such as 1500, 1e6, 2^30, 1.5M; K M G T, as well as Ki or KiB and so on, are " \
     "powers of 1024"
 
-/* ---- Whole numbers ------------------------------------------------------------------------------------- */
-
-/* The number at `*text` in decimal digits, of which there must be one; *text goes behind them. */
-static bool take_digits(const char **text, uint64_t *number)
-{
-    const char *at = *text;
-    for (*number = 0; isdigit((unsigned char)*at); at++)
-        if (__builtin_mul_overflow(*number, 10, number) || __builtin_add_overflow(*number, *at - '0', number))
-            return false;
-    const bool any = at > *text;
-    *text = at;
-    return any;
-}
-
-/* The digits behind a decimal point: they go on with *number, and *places is how many they are, zeros at the end aside. */
-static bool take_fraction(const char **text, uint64_t *number, int *places)
-{
-    size_t digits = strspn(*text, "0123456789"), length = digits;
-    while (digits > 0 && (*text)[digits - 1] == '0')
-        digits--;
-    for (size_t i = 0; i < digits; i++)
-        if (__builtin_mul_overflow(*number, 10, number) ||
-            __builtin_add_overflow(*number, (*text)[i] - '0', number))
-            return false;
-    *places = (int)digits;
-    *text += length;
-    return length > 0;
-}
-
-/* K, Ki or KiB, and so for M, G and T, in small letters too: a shift. Not KB, which others take for 1000. */
-static bool take_unit(const char **text, int *shift)
-{
-    static const char units[] = "KMGT";
-    const char *at = *text, *unit = *at ? strchr(units, toupper((unsigned char)*at)) : NULL;
-    *shift = unit ? 10 * (int)(unit - units + 1) : 0;
-    if (unit && (at[1] == 'i' || at[1] == 'I'))
-        at += at[2] == 'B' || at[2] == 'b' ? 2 : 1;
-    *text = at + (unit != NULL);
-    return **text == '\0';
-}
-
-/* e6, as of 1e6 or 1e+06. */
-static bool take_exponent(const char **text, uint64_t *exponent)
-{
-    *exponent = 0;
-    if (**text != 'e' && **text != 'E')
-        return true;
-    *text += (*text)[1] == '+' ? 2 : 1;
-    return take_digits(text, exponent);
-}
-
-/* *number times 10^exponent: a whole number that fits, or false. */
-static bool scale_by_tens(uint128 *number, int64_t exponent)
-{
-    for (; exponent > 0 && *number > 0; exponent--)
-        if (__builtin_mul_overflow(*number, 10, number))
-            return false;
-    for (; exponent < 0 && *number > 0; exponent++, *number /= 10)
-        if (*number % 10 != 0)
-            return false;
-    return true;
-}
-
-bool cli_parse_number(const char *text, bool suffix, uint64_t most, uint64_t *number)
-{
-    uint64_t mantissa, exponent = 0;
-    int places = 0, shift = 0;
-    if (!take_digits(&text, &mantissa))
-        return false;
-    if (suffix && mantissa == 2 && *text == '^') {
-        text++;
-        if (!take_digits(&text, &exponent) || *text != '\0' || exponent > 63)
-            return false;
-        mantissa = UINT64_C(1) << exponent;
-        exponent = 0;
-    } else if (suffix) {
-        if (*text == '.') {
-            text++;
-            if (!take_fraction(&text, &mantissa, &places))
-                return false;
-        }
-        if (!take_exponent(&text, &exponent) || exponent > INT_MAX || !take_unit(&text, &shift))
-            return false;
-    }
-    uint128 value = (uint128)mantissa << shift; // 64 and 40 bits
-    if (*text != '\0' || !scale_by_tens(&value, (int64_t)exponent - places) || value > most)
-        return false;
-    *number = (uint64_t)value;
-    return true;
-}
-
-/* ---- Other values ---------------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------------------- */
 
 /* A number greater than 0, times `unit`. Not what strtod() takes besides: blanks, signs, hexadecimal, "nan".
  * */
@@ -120,7 +30,7 @@ static bool parse_rate(const char *text, double unit, double *number)
 hsort_status cli_add_ranks(const char *text, struct cli_options *options)
 {
     uint64_t number;
-    if (!cli_parse_number(text, true, 1 << 30, &number) || number == 0)
+    if (!number_parse(text, true, 1 << 30, &number) || number == 0)
         return cli_complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
     if (options->ranks_count == CLI_RANKS_MAX)
         return cli_complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
@@ -256,17 +166,17 @@ hsort_status cli_store_value(const struct option_row *row, const char *value, st
         return store_word(row, value, field, options);
     case NUMBER:
     case AT_LEAST_1:
-        if (!cli_parse_number(value, false, INT_MAX, &number) || (row->kind == AT_LEAST_1 && number == 0))
+        if (!number_parse(value, true, INT_MAX, &number) || (row->kind == AT_LEAST_1 && number == 0))
             break;
         *(int *)field = (int)number;
         return HSORT_OK;
     case SIZE:
-        if (!cli_parse_number(value, true, SIZE_MAX, &number))
+        if (!number_parse(value, true, SIZE_MAX, &number))
             break;
         *(size_t *)field = number;
         return HSORT_OK;
     case COUNT:
-        if (!cli_parse_number(value, true, INT64_MAX / 16, &number))
+        if (!number_parse(value, true, INT64_MAX / 16, &number))
             break;
         *(int64_t *)field = (int64_t)number;
         return HSORT_OK;
@@ -278,11 +188,11 @@ hsort_status cli_store_value(const struct option_row *row, const char *value, st
             break;
         return HSORT_OK;
     case SEED:
-        if (!cli_parse_number(value, false, UINT64_MAX, &number))
+        if (!number_parse(value, true, UINT64_MAX, &number))
             break;
         *(uint64_t *)field = number;
         return HSORT_OK;
     }
     return cli_complain(options, "--%s: '%.128s' is no number it can take%s", row->name, value,
-                        row->kind == SIZE || row->kind == COUNT ? CLI_NUMBERS : "");
+                        row->kind == GIGA || row->kind == MICRO ? "" : CLI_NUMBERS);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "kernels/base/status.h"
 #include "src/command/cli.h"
+#include "src/files/number.h"
 
 enum { WORD_ROOM = 256 };
 
@@ -64,7 +65,7 @@ static hsort_status find_column(const struct file_in *file, const char *word, st
     if (found->bytes == 0)
         return status_fail(HSORT_ARGUMENT, "%s: has columns of 0 bytes", file->path);
     const uint64_t columns = element->bytes / found->bytes;
-    if (!cli_parse_number(word, false, columns - 1, &column))
+    if (!number_parse(word, false, columns - 1, &column))
         return status_fail(HSORT_ARGUMENT, "%s: --key: '%.64s' is no column; they are 0 to %llu", file->path,
                            word, (unsigned long long)(columns - 1));
     found->offset = (size_t)column * found->bytes;
@@ -96,7 +97,7 @@ static bool read_raw_type(const char *word, hsort_field *field)
     const size_t length = strlen(word);
     field->big_endian = length > 0 && word[length - 1] == '>';
     if (strncmp(word, "bytes", 5) == 0) {
-        const bool good = cli_parse_number(word + 5, false, HSORT_KEY_BYTES_MAX, &bytes) && bytes > 0;
+        const bool good = number_parse(word + 5, false, HSORT_KEY_BYTES_MAX, &bytes) && bytes > 0;
         field->bytes = good ? (int)bytes : 0;
         return good;
     }
@@ -114,7 +115,7 @@ static hsort_status read_raw(const char *path, size_t record_bytes, char *word, 
     char *type = strchr(word, ':');
     if (type)
         *type++ = '\0';
-    if (!type || word[0] != '@' || !cli_parse_number(word + 1, false, CLI_RECORD_MOST, &offset) ||
+    if (!type || word[0] != '@' || !number_parse(word + 1, false, CLI_RECORD_MOST, &offset) ||
         !read_raw_type(type, field))
         return status_fail(
             HSORT_ARGUMENT,

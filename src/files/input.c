@@ -3,9 +3,9 @@
 #include "kernels/base/status.h"
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "src/files/nearest.h"
+#include "src/files/number.h"
 
 void input_fill(const struct input *input, int64_t first, int64_t count, void *keys)
 {
@@ -61,16 +61,12 @@ hsort_status input_parse(const char *text, struct input *input)
                            distributions[d].word, distributions[d].number, distributions[d].least,
                            distributions[d].most);
 
-    long value = distributions[d].without;
-    if (number) {
-        const int least = distributions[d].least, most = distributions[d].most;
-        char *end;
-        value = strtol(number, &end, 10);
-        if (number[0] < '0' || number[0] > '9' || *end != '\0' || value < least || value > most)
-            return status_fail(HSORT_ARGUMENT, "'%.64s': the number of '%s' is from %d to %d, in digits",
-                               text, distributions[d].word, least, most);
-    }
+    uint64_t value = 0;
+    const int least = distributions[d].least, most = distributions[d].most;
+    if (number && (!number_parse(number, true, (uint64_t)most, &value) || value < (uint64_t)least))
+        return status_fail(HSORT_ARGUMENT, "'%.64s': the number of '%s' is from %d to %d", text,
+                           distributions[d].word, least, most);
     input->distribution = (enum input_distribution)d;
-    input->parameter = (int)value;
+    input->parameter = number ? (int)value : distributions[d].without;
     return HSORT_OK;
 }

@@ -65,7 +65,7 @@ bad_usage()
     refused_drawn 2 "--direct-io: 'yes' is none of auto|off|on" sort in -o out --direct-io yes
     refused_drawn 2 "--threads: '3x'" sort in -o out --threads 3x
     refused_drawn 2 "--threads: '-1'" sort in -o out --threads -1
-    refused_drawn 2 "--threads: '1K'" sort in -o out --threads 1K
+    refused_drawn 2 "--threads: '1KB'|powers of 1024" sort in -o out --threads 1KB
     refused_drawn 2 "--chunk: '1P'|powers of 1024" sort in -o out --chunk 1P
     refused_drawn 2 "--chunk: '99999999999G'" sort in -o out --chunk 99999999999G
     refused_drawn 2 "--count: '1.5'" gen -n 1.5 -o out

@@ -1,7 +1,9 @@
 /* Numbers as options take them, and which word was meant by one that is not known. */
 #include <inttypes.h>
+#include <stddef.h>
 #include "src/command/cli.h"
 #include "src/files/nearest.h"
+#include "src/files/number.h"
 #include "tests/support/ranks.h"
 
 enum { NONE = -1 };
@@ -93,18 +95,17 @@ static void test_numbers(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t number = 0;
-        const bool good = cli_parse_number(cases[i].text, true, INT64_MAX, &number);
+        const bool good = number_parse(cases[i].text, true, INT64_MAX, &number);
         CHECK(good == (cases[i].number != NONE) && (!good || number == (uint64_t)cases[i].number),
               "'%s' is %s, %" PRIu64, cases[i].text, good ? "taken" : "refused", number);
         const size_t digits = strspn(cases[i].text, "0123456789");
-        const bool plain = cli_parse_number(cases[i].text, false, INT64_MAX, &number);
+        const bool plain = number_parse(cases[i].text, false, INT64_MAX, &number);
         CHECK(plain == (good && cases[i].text[digits] == '\0'), "'%s' without units", cases[i].text);
     }
     uint64_t most;
-    CHECK(cli_parse_number("2^63", true, UINT64_MAX, &most) && most == UINT64_C(1) << 63, "2^63");
-    CHECK(cli_parse_number("18446744073709551615", true, UINT64_MAX, &most) && most == UINT64_MAX,
-          "UINT64_MAX");
-    CHECK(!cli_parse_number("1025", true, 1024, &most) && cli_parse_number("1K", true, 1024, &most), "most");
+    CHECK(number_parse("2^63", true, UINT64_MAX, &most) && most == UINT64_C(1) << 63, "2^63");
+    CHECK(number_parse("18446744073709551615", true, UINT64_MAX, &most) && most == UINT64_MAX, "UINT64_MAX");
+    CHECK(!number_parse("1025", true, 1024, &most) && number_parse("1K", true, 1024, &most), "most");
 }
 
 /* Numbers with a binary fraction, a unit and an exponent, drawn and written in digits, are what was drawn. */
@@ -129,9 +130,46 @@ static void test_drawn(uint64_t *random)
             wanted *= 10;
         if (wanted > UINT64_MAX / 10)
             continue;
-        CHECK(cli_parse_number(text, true, UINT64_MAX, &number) && number == wanted, "'%s' is %" PRIu64, text,
+        CHECK(number_parse(text, true, UINT64_MAX, &number) && number == wanted, "'%s' is %" PRIu64, text,
               number);
     }
+}
+
+/* Every option that takes a whole number takes one with a unit. */
+static void test_options(void)
+{
+    static const struct {
+        const char *words[3]; /* behind "hypersort" */
+        size_t field;
+        uint64_t number;
+        size_t bytes;
+    } cases[] = {
+#define FIELD(name) offsetof(struct cli_options, name)
+        {{"gen", "--seed", "1K"}, FIELD(seed), 1024, 8},
+        {{"gen", "--count", "1e3"}, FIELD(count), 1000, 8},
+        {{"gen", "--threads", "2^3"}, FIELD(sort.threads), 8, sizeof(int)},
+        {{"bench", "--seed", "2^40"}, FIELD(seed), UINT64_C(1) << 40, 8},
+        {{"bench", "--repeats", "1e2"}, FIELD(repeats), 100, sizeof(int)},
+        {{"bench", "--warm-up", "0.5K"}, FIELD(warm_up), 512, sizeof(int)},
+        {{"bench", "--local", "2^1"}, FIELD(sort.local_rung), 2, sizeof(int)},
+        {{"plan", "--nodes", "1k"}, FIELD(nodes), 1024, sizeof(int)},
+        {{"plan", "--ranks-per-node", "2^4"}, FIELD(ranks_per_node), 16, sizeof(int)},
+        {{"plan", "--runs", "1e3"}, FIELD(runs), 1000, sizeof(int)},
+        {{"sort", "--runs", "1Ki"}, FIELD(runs), 1024, sizeof(int)},
+#undef FIELD
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cli_options options;
+        uint64_t found = 0;
+        char *words[] = {"hypersort", (char *)cases[i].words[0], (char *)cases[i].words[1],
+                         (char *)cases[i].words[2], NULL};
+        status_clear();
+        cli_parse(4, words, &options); // what else the command needs is missing
+        memcpy(&found, (const char *)&options + cases[i].field, cases[i].bytes);
+        CHECK(found == cases[i].number && !strstr(status_text(), "no number"), "%s %s %s: %" PRIu64 ", %s",
+              cases[i].words[0], cases[i].words[1], cases[i].words[2], found, status_text());
+    }
+    status_clear();
 }
 
 static void test_types(void)
@@ -199,6 +237,7 @@ int main(int argc, char **argv)
     uint64_t random = ranks_seed();
     test_numbers();
     test_drawn(&random);
+    test_options();
     test_types();
     test_nearest();
     return ranks_finish();

@@ -311,11 +311,12 @@ static void test_huge_count(hsort_type type)
 static void test_words(void)
 {
     static const char *const bad[] = {
-        "",          "unifor",      "uniform2",  "uniform:1", "narrow",
-        "narrow:",   "narrow:0",    "narrow:65", "narrow:x",  "narrow:1x",
-        "narrow:-1", "nearly:1001", "nearly: 5", "zipf:",     "narrow:99999999999999999999",
-        "zipf:0",    "zipf:33",     "entropy",   "entropy:0", "clusters:0",
-        "kmer:33",   "mixture",     "runs:0",    "ids:3",     "mixture:2147483648"};
+        "",          "unifor",      "uniform2",  "uniform:1",   "narrow",
+        "narrow:",   "narrow:0",    "narrow:65", "narrow:x",    "narrow:1x",
+        "narrow:-1", "nearly:1001", "nearly: 5", "zipf:",       "narrow:99999999999999999999",
+        "zipf:0",    "zipf:33",     "entropy",   "entropy:0",   "clusters:0",
+        "kmer:33",   "mixture",     "runs:0",    "ids:3",       "mixture:2147483648",
+        "nearly:1k", "narrow:1.5",  "runs:2G",   "clusters:1KB"};
     for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++) {
         struct input input = {.distribution = INPUT_GAUSS};
         status_clear();
@@ -335,6 +336,18 @@ static void test_words(void)
     }
     struct input input = make_input("narrow:64", HSORT_U64, 1, 1);
     CHECK(input.distribution == INPUT_NARROW && input.parameter == 64, "narrow:64");
+    static const struct {
+        const char *text;
+        int number;
+    } units[] = {{"runs:1k", 1024},
+                 {"clusters:1e3", 1000},
+                 {"nearly:1e3", 1000},
+                 {"narrow:2^6", 64},
+                 {"mixture:1.5Ki", 1536}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        input = make_input(units[i].text, HSORT_U64, 1, 1);
+        CHECK(input.parameter == units[i].number, "%s: %d", units[i].text, input.parameter);
+    }
     input = make_input("zipf", HSORT_U64, 1, 1);
     CHECK(input.distribution == INPUT_ZIPF && input.parameter == 0, "zipf");
     input = make_input("zipf:26", HSORT_U64, 1, 1);

@@ -11,23 +11,33 @@
 
 /* ---- Headers ------------------------------------------------------------------------------------------- */
 
-/* Read the header of a .npy file and hold it against the size. */
-static hsort_status examine_npy(const char *path, int fd, const struct file_source *source,
-                                const hsort_type *wanted_type, int64_t file_bytes, struct npy_header *said)
+/* The header of a .npy file as it stands there: *header [*bytes], for the caller to free, or NULL after an error. */
+static hsort_status read_npy_header(const char *path, int fd, int64_t file_bytes, unsigned char **header,
+                                    size_t *bytes)
 {
-    unsigned char header[NPY_HEAD_BYTES + NPY_DICT_MAX];
-    size_t bytes = file_bytes < NPY_HEAD_BYTES ? (size_t)file_bytes : NPY_HEAD_BYTES;
+    unsigned char head[NPY_HEAD_BYTES];
     size_t announced = 0;
-    if (source->record_bytes > 0)
-        return status_fail(HSORT_ARGUMENT,
-                           "%s: %s is of raw files; a .npy file says itself how long its records are", path,
-                           source->record_word);
-    TRY(block_read_cached(path, fd, 0, bytes, header));
-    TRY(npy_header_bytes(path, header, bytes, &announced));
-    bytes = file_bytes < (int64_t)announced ? (size_t)file_bytes : announced;
-    TRY(block_read_cached(path, fd, 0, bytes, header));
-    TRY((source->any ? npy_parse_any : npy_parse)(path, header, bytes, said));
+    *header = NULL;
+    *bytes = file_bytes < NPY_HEAD_BYTES ? (size_t)file_bytes : NPY_HEAD_BYTES;
+    TRY(block_read_cached(path, fd, 0, *bytes, head));
+    TRY(npy_header_bytes(path, head, *bytes, &announced));
+    *bytes = file_bytes < (int64_t)announced ? (size_t)file_bytes : announced;
+    *header = malloc(*bytes);
+    if (!*header)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its header of %zu bytes", path, *bytes);
+    const hsort_status status = block_read_cached(path, fd, 0, *bytes, *header);
+    if (status == HSORT_OK)
+        return HSORT_OK;
+    free(*header);
+    *header = NULL;
+    return status;
+}
 
+/* Hold what a .npy header says against the size of the file, and against what is wanted. */
+static hsort_status check_npy_header(const char *path, const struct file_source *source,
+                                     const hsort_type *wanted_type, int64_t file_bytes,
+                                     struct npy_header *said)
+{
     const int64_t key_bytes = (int64_t)said->element.bytes;
     struct npy_element borrowed = said->element;
     said->element.descr = NULL;
@@ -43,6 +53,23 @@ static hsort_status examine_npy(const char *path, int fd, const struct file_sour
     if (borrowed.descr && !(said->element.descr = npy_copy_descr(&borrowed, &said->element.descr_bytes)))
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory for its dtype", path);
     return HSORT_OK;
+}
+
+static hsort_status examine_npy(const char *path, int fd, const struct file_source *source,
+                                const hsort_type *wanted_type, int64_t file_bytes, struct npy_header *said)
+{
+    unsigned char *header;
+    size_t bytes;
+    if (source->record_bytes > 0)
+        return status_fail(HSORT_ARGUMENT,
+                           "%s: %s is of raw files; a .npy file says itself how long its records are", path,
+                           source->record_word);
+    TRY(read_npy_header(path, fd, file_bytes, &header, &bytes));
+    hsort_status status = (source->any ? npy_parse_any : npy_parse)(path, header, bytes, said);
+    if (status == HSORT_OK)
+        status = check_npy_header(path, source, wanted_type, file_bytes, said);
+    free(header);
+    return status;
 }
 
 /* Elements of a raw file, which are bytes. */

@@ -318,7 +318,7 @@ size_t npy_format_any(const struct npy_element *element, int64_t count, unsigned
     const size_t descr_bytes = has_descr ? element->descr_bytes : (size_t)other_bytes;
     // Version 1.0 has Latin-1 and 16 bits for the length, 2.0 has 32 bits, 3.0 UTF-8 besides.
     const bool is_utf8 = has_descr && (element->major == 3 || !is_ascii(element->descr, descr_bytes));
-    const int major = is_utf8 ? 3 : descr_bytes + NPY_HEADER_ROOM > NPY_DICT_MAX - ALIGNMENT ? 2 : 1;
+    const int major = is_utf8 ? 3 : descr_bytes + NPY_HEADER_ROOM > UINT16_MAX - ALIGNMENT ? 2 : 1;
     char *text = (char *)header + VERSION_BYTES + (major == 1 ? 2 : 4), *at = text;
     char *end = (char *)header + bytes;
     at += snprintf(at, (size_t)(end - at), "{'descr': ");

@@ -9,7 +9,8 @@
 #include "hypersort.h"
 #include "src/files/npy_fields.h"
 
-enum { NPY_HEAD_BYTES = 12, NPY_DICT_MAX = 65535, NPY_HEADER_ROOM = 512 };
+/* The longest text: far beyond what tens of thousands of fields take, and soon read. */
+enum { NPY_HEAD_BYTES = 12, NPY_DICT_MAX = 16 << 20, NPY_HEADER_ROOM = 512 };
 
 /* What a header says of the elements, besides how many there are: enough to write it again. */
 struct npy_element {

@@ -219,6 +219,30 @@ def test_names(rng):
         refuse(f"no such field beside {names}", "part0.npy", f"its fields are {names[0]}, {names[1]}", "--key", "x")
 
 
+def test_many_fields(rng):
+    """Headers of more than 64 KiB, which NumPy writes in version 2.0, or in 3.0 with names beyond ASCII."""
+    for name in "f", "\u4e2d":
+        fields = int(rng.integers(4500, 6000))
+        records = np.zeros(50, [(f"{name}{i}", "<u2") for i in range(fields)])
+        key = f"{name}{int(rng.integers(fields))}"
+        records[key] = rng.permutation(50)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.save("many.npy", records)
+        with open("many.npy", "rb") as file:
+            head = file.read(12)
+        check(head[6] == (2 if name == "f" else 3) and int.from_bytes(head[8:], "little") > 65535, f"{name}: {head}")
+        run = hypersort("sort", "many.npy", "-o", "out.npy", "--key", key)
+        check(run.returncode == 0, f"{fields} fields {name}: exit code {run.returncode}: {run.stderr}")
+        if run.returncode == 0:
+            result = np.load("out.npy", max_header_size=1 << 24)
+            check(result.dtype == records.dtype and (result == records[np.argsort(records[key])]).all(), f"{fields} fields {name}")
+            os.remove("out.npy")
+    with open("long.npy", "wb") as file:
+        file.write(b"\x93NUMPY\2\0" + ((1 << 24) + 1).to_bytes(4, "little"))
+    refuse("a header beyond 16 MiB", "long.npy", "claims 16777217 bytes")
+
+
 def main():
     given = os.environ.get("HYPERSORT_SEED")
     seed = int(given, 0) if given else time.time_ns()
@@ -230,6 +254,7 @@ def main():
     test_check(rng)
     test_bad_files()
     test_names(rng)
+    test_many_fields(rng)
     if failures:
         print(failures, "failures")
     return failures > 0

@@ -7,7 +7,7 @@
 
 #define DICT_U8 "{'descr': '<u8', 'fortran_order': False, 'shape': (1000,), }"
 
-enum { HEADER_ROOM = NPY_HEAD_BYTES + NPY_DICT_MAX, MUTATIONS = 100000 };
+enum { HEADER_ROOM = 1 << 16, MUTATIONS = 100000 };
 
 /* Put magic, version and length before a dictionary. Returns the header's bytes. */
 static size_t build(int major, const char *dictionary, unsigned char *header)
@@ -195,12 +195,12 @@ static void test_bad_heads(void)
     // may pass.
     memcpy(head, "\x93NUMPY\2\0\xff\xff\xff\xff", NPY_HEAD_BYTES);
     refuse_bytes(head, NPY_HEAD_BYTES, "claims 4294967295 bytes");
-    memcpy(head + 8, "\0\0\1\0", 4);
-    refuse_bytes(head, NPY_HEAD_BYTES, "claims 65536 bytes");
-    memcpy(head + 8, "\xff\xff\0\0", 4);
+    memcpy(head + 8, "\1\0\0\1", 4);
+    refuse_bytes(head, NPY_HEAD_BYTES, "claims 16777217 bytes");
+    memcpy(head + 8, "\0\0\0\1", 4);
     status_clear();
     CHECK(npy_header_bytes("in.npy", head, NPY_HEAD_BYTES, &announced) == HSORT_OK, "%s", status_text());
-    CHECK(announced == HEADER_ROOM, "%zu", announced);
+    CHECK(announced == NPY_HEAD_BYTES + NPY_DICT_MAX, "%zu", announced);
 }
 
 /* What NumPy writes for np.zeros(1000, '<u8'), byte for byte, and back from it for counts at every border. */
@@ -364,10 +364,11 @@ static void test_any(void)
 /* A text that is too long for version 1.0, and one in UTF-8. */
 static void test_versions(void)
 {
-    static char descr[NPY_DICT_MAX];
-    static unsigned char header[NPY_DICT_MAX + NPY_HEADER_ROOM];
+    enum { LONG = 1 << 18 };
+    static char descr[LONG];
+    static unsigned char header[LONG + NPY_HEADER_ROOM];
     size_t length = (size_t)sprintf(descr, "[('x', '<u8')");
-    while (length < sizeof descr - 600)
+    while (length < UINT16_MAX - 600)
         length += (size_t)sprintf(descr + length, ", ('f%zu', '<u8')", length);
     length += (size_t)sprintf(descr + length, "]");
     struct npy_element element = {
@@ -376,9 +377,17 @@ static void test_versions(void)
     size_t bytes = npy_format_any(&element, 5, header, sizeof header);
     CHECK(npy_parse_any("in.npy", header, bytes, &result) == HSORT_OK && result.count == 5, "%s",
           status_text());
-    element.descr_bytes = NPY_DICT_MAX - 100; // not a whole text, but as long
+    CHECK(header[6] == 1, "version %d", header[6]);
+    length--; // the bracket
+    while (length < sizeof descr - 100)
+        length += (size_t)sprintf(descr + length, ", ('f%zu', '<u8')", length);
+    length += (size_t)sprintf(descr + length, "]");
+    element.descr_bytes = length;
     bytes = npy_format_any(&element, 5, header, sizeof header);
     CHECK(header[6] == 2 && bytes % 64 == 0, "version %d", header[6]);
+    CHECK(npy_parse_any("in.npy", header, bytes, &result) == HSORT_OK && result.count == 5 &&
+              result.element.descr_bytes == length,
+          "%zu bytes of dtype: %s", length, status_text());
     element =
         (struct npy_element){.bytes = 4, .descr = "[('\xce\xb1', '<u4')]", .descr_bytes = 15, .major = 3};
     bytes = npy_format_any(&element, 5, header, sizeof header);

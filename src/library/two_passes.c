@@ -174,7 +174,7 @@ static size_t message_bytes(const struct passes *p)
 }
 
 /* Host memory that this rank takes beside its runs: tables of cuts, and what messages pass through. */
-static size_t bytes_beside_runs(const struct passes *p)
+static size_t room_beside_runs(const struct passes *p)
 {
     const hsort_context *ctx = p->s->ctx;
     int64_t runs = 0, segments = 0;
@@ -212,7 +212,7 @@ static hsort_status reserve_passes(struct passes *p)
     hsort_context *ctx = p->s->ctx;
     TRY(context_unmap(ctx, true));
     p->run_bytes = sort_run_bytes(p->s);
-    hsort_status status = node_memory_check(&ctx->comm, p->run_bytes + bytes_beside_runs(p));
+    hsort_status status = node_memory_check(&ctx->comm, p->run_bytes + room_beside_runs(p));
     if ((status = context_agree(ctx, status)) == HSORT_OK)
         status = context_agree(ctx, take_pass_memory(p));
     return status;

@@ -1,6 +1,5 @@
 #include "mpi/exchange/pair_sorter.h"
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 
 enum {
     EDGE_SHARE = 64,  /* of all pairs, those that a rank sorts apart are this part at most, */

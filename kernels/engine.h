@@ -104,10 +104,9 @@ struct engine_elements {
 
 /* Elements that are taken by positions: those of two arrays, the second as if it lay behind the first. */
 struct engine_take {
-    size_t
-        element_bytes;   /* 1 .. 131080: two elements of the largest, and a position; 0: nothing is written */
-    void *to;            /* [count] engine memory; overlaps nothing */
-    const void *from[2]; /* [from_count[i]] engine memory */
+    size_t element_bytes; /* 1 .. 131080: two of the largest elements, and a position; 0: nothing is written */
+    void *to;             /* [count] engine memory; overlaps nothing */
+    const void *from[2];  /* [from_count[i]] engine memory */
     int64_t from_count[2];
     const int64_t *positions; /* [count] engine memory */
     int64_t first;            /* the position of from[0][0] */

@@ -126,6 +126,7 @@ struct engine_transfer {
     void *user;
     int64_t at;  /* of the first byte, for move() */
     size_t lead; /* how far the first byte lies behind a border in what move() reaches: in its file */
+    bool joins;  /* move() knows no borders: it may be given any place in host memory. Transfers of host memory all do */
 };
 
 /* What another process needs to map memory of this engine's kind: engine_peer_ops.export_memory(). Plain

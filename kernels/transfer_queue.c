@@ -1,6 +1,8 @@
 #include "kernels/transfer_queue.h"
 #include <stdio.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
+#include "kernels/base/stream_store.h"
 
 void transfer_begin(struct transfer_queue *queue, const struct engine_transfer *in, int in_count,
                     const struct engine_transfer *out, int out_count)
@@ -8,6 +10,19 @@ void transfer_begin(struct transfer_queue *queue, const struct engine_transfer *
     *queue = (struct transfer_queue){.in = {.transfer = in, .count = in_count},
                                      .out = {.transfer = out, .count = out_count}};
     pthread_mutex_init(&queue->lock, NULL);
+}
+
+static bool joins(const struct engine_transfer *transfer)
+{
+    return transfer->host || transfer->joins;
+}
+
+/* Does all of the transfer behind the one that is taken fit a chunk that ends with that one? */
+static bool next_fits(const struct transfer_list *list, const struct transfer_chunk *chunk)
+{
+    const struct engine_transfer *last = list->transfer, *next = last + 1;
+    return list->count > 1 && list->taken == last->bytes && next->memory == last->memory + last->bytes &&
+           joins(last) && joins(next) && next->bytes <= ENGINE_MOVE_BYTES - chunk->bytes;
 }
 
 /* Take the next chunk of a list; false: all is taken. */
@@ -27,6 +42,12 @@ static bool take_chunk(struct transfer_list *list, struct transfer_chunk *chunk)
     chunk->at = list->taken;
     chunk->bytes = left < to_border ? left : to_border;
     list->taken += chunk->bytes;
+    while (next_fits(list, chunk)) {
+        list->transfer++;
+        list->count--;
+        list->taken = list->transfer->bytes;
+        chunk->bytes += list->taken;
+    }
     return true;
 }
 
@@ -47,13 +68,33 @@ bool transfer_next(struct transfer_queue *queue, struct transfer_chunk *chunk)
     return found;
 }
 
+/* Bytes of one transfer, from its byte `at` on. A long one would drive all else from the caches, so it goes past them. */
+static hsort_status move_of_one(const struct engine_transfer *transfer, bool out, size_t at, size_t bytes,
+                                char *host)
+{
+    if (!transfer->host)
+        return transfer->move(transfer->user, transfer->at + (int64_t)at, bytes, host);
+    if (out && transfer->bytes > ENGINE_MOVE_BYTES)
+        stream_copy(transfer->host + at, host, bytes);
+    else if (out)
+        memcpy(transfer->host + at, host, bytes);
+    else
+        memcpy(host, transfer->host + at, bytes);
+    return HSORT_OK;
+}
+
 hsort_status transfer_move(const struct transfer_chunk *chunk, void *host)
 {
     const struct engine_transfer *transfer = chunk->transfer;
-    if (!transfer->host)
-        return transfer->move(transfer->user, transfer->at + (int64_t)chunk->at, chunk->bytes, host);
-    char *place = transfer->host + chunk->at;
-    memcpy(chunk->out ? place : host, chunk->out ? host : place, chunk->bytes);
+    size_t at = chunk->at, done = 0;
+    while (done < chunk->bytes) {
+        const size_t part = lesser_bytes(transfer->bytes - at, chunk->bytes - done);
+        if (part > 0)
+            TRY(move_of_one(transfer, chunk->out, at, part, (char *)host + done));
+        done += part;
+        transfer++;
+        at = 0;
+    }
     return HSORT_OK;
 }
 

@@ -3,7 +3,11 @@
  *
  *     in       |  a0  |  a1  |  a2  | b0 |           chunks end at multiples of ENGINE_MOVE_BYTES, counted from `lead`
  *     out      |  c0  |  c1  |                       before a transfer's first byte, and at its end
- *     taken    a0 c0 a1 c1 a2 b0                     by whoever is free: both directions are under way at all times */
+ *     taken    a0 c0 a1 c1 a2 b0                     by whoever is free: both directions are under way at all times
+ *
+ * Where short transfers lie one behind the other in engine memory, a chunk goes on through all of the next ones that
+ * fit, as every copy between host and device has a price, however short it is: a2 and b0 above are one chunk, if both
+ * `joins`. */
 #ifndef TRANSFER_QUEUE_H
 #define TRANSFER_QUEUE_H
 
@@ -30,7 +34,7 @@ struct transfer_queue {
 
 struct transfer_chunk {
     const struct engine_transfer *transfer;
-    size_t at, bytes; /* from its first byte on */
+    size_t at, bytes; /* from its first byte on, and on through the transfers behind it */
     bool out;
 };
 

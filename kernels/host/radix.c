@@ -39,10 +39,8 @@
  */
 #include <omp.h>
 #include <string.h>
+#include "kernels/base/stream_store.h"
 #include "kernels/host/host_engine.h"
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 enum {
     SMALL_COUNT = 32, // sorted by insertion
@@ -203,25 +201,6 @@ static void team_place(struct radix_thread *team, int parts, int bins, int64_t *
         }
         ends[bin] = place;
     }
-}
-
-/* Write one cache line, past the caches where the machine can; both sides are aligned. lines_written() must
- * follow before another thread reads it. */
-static inline void line_write(void *to, const void *line)
-{
-#ifdef __SSE2__
-    for (int i = 0; i < LINE_BYTES / 16; i++)
-        _mm_stream_si128((__m128i *)to + i, _mm_load_si128((const __m128i *)line + i));
-#else
-    memcpy(to, line, LINE_BYTES);
-#endif
-}
-
-static inline void lines_written(void)
-{
-#ifdef __SSE2__
-    _mm_sfence();
-#endif
 }
 
 #define KEY_WIDTH_BODY "kernels/host/radix_body.h"

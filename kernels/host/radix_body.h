@@ -307,7 +307,7 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
         if (slot < line_keys - 1)
             continue;
         if (place - slot >= thread->first[bin])
-            line_write(to + place - slot, line);
+            stream_store(to + place - slot, line, LINE_BYTES);
         else
             NAMED(write_line_part)(to, line, thread->first[bin], place + 1, lead);
     }
@@ -316,7 +316,7 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
         const int64_t from = start > thread->first[bin] ? start : thread->first[bin];
         NAMED(write_line_part)(to, (const KEY *)thread->lines[bin], from, until, lead);
     }
-    lines_written();
+    stream_stores_end();
 }
 
 /* Partition keys [count], which are not all equal, into `to`, stable; ends [bins] = where each bin ends. The keys agree in

@@ -350,10 +350,12 @@ static int reads_of_rank(struct piece_messages *m, int from, int64_t round, size
         if (bytes == 0)
             continue;
         places[found] = place;
-        transfers[found++] = (struct engine_transfer){.bytes = bytes,
-                                                      .move = read_from_owner,
-                                                      .user = &m->owners[from],
-                                                      .at = (int64_t)(m->address[m->runs_first[from] + run] + at)};
+        transfers[found++] =
+            (struct engine_transfer){.bytes = bytes,
+                                     .move = read_from_owner,
+                                     .user = &m->owners[from],
+                                     .at = (int64_t)(m->address[m->runs_first[from] + run] + at),
+                                     .joins = true};
         place += bytes;
     }
     return found;

@@ -207,7 +207,9 @@ static struct cut_count count_for_cut(const struct run_cuts *c, const struct run
     for (int64_t run = 0; run < c->runs && !c->found[cut]; run++) {
         struct cut_range *range = &c->range[cut * c->runs + run];
         range->less = search_run(set, cut, run, range->begin, range->end, probe, false);
-        range->not_greater = search_run(set, cut, run, range->less, range->end, probe, true);
+        range->not_greater = range->less; // mostly: the probe is a key of one run
+        if (range->less < range->end && set->code_at(set->state, cut, run, range->less) == probe)
+            range->not_greater = search_run(set, cut, run, range->less, range->end, probe, true);
         own.less += range->less - range->begin;
         own.not_greater += range->not_greater - range->begin;
     }

@@ -317,6 +317,7 @@ static void test_unsorted(int number, uint64_t seed)
     draw_positions(10, &seed);
     int64_t *cut_offset = find(&status);
     CHECK(status == HSORT_OK || status == HSORT_INTERNAL, "%s: %s", faults_case, status_text());
+    status_clear();
     for (int64_t i = 0; i < cuts * of_rank[comm.rank].runs; i++)
         CHECK(cut_offset[i] >= 0 && cut_offset[i] <= of_rank[comm.rank].count[i % of_rank[comm.rank].runs],
               "%s: cut %lld", faults_case, (long long)cut_offset[i]);

@@ -36,6 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
+#include "kernels/base/lesser.h"
 #include "src/files/file.h"
 #include "src/files/file_guard.h"
 #include "src/files/file_internal.h"
@@ -113,21 +114,29 @@ static bool is_only_temporary(const struct stat *there, const struct file_in *in
     return S_ISREG(there->st_mode) && there->st_nlink <= 1 && !file_is_input(input, there);
 }
 
-/* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened.
- * */
+/* Does the file begin with the header of `bytes`? */
+static bool begins_with(int fd, const unsigned char *header, int64_t bytes)
+{
+    unsigned char found[NPY_HEADER_ROOM]; // a part of it: of records it may be longer
+    for (int64_t at = 0; at < bytes; at += NPY_HEADER_ROOM) {
+        const size_t some = (size_t)lesser(NPY_HEADER_ROOM, bytes - at);
+        if (pread(fd, found, some, at) != (ssize_t)some || memcmp(found, header + at, some) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened. */
 static bool reopen(const unsigned char *header, int64_t bytes, const struct file_in *input,
                    const struct names *names, struct file_out *file)
 {
     struct stat there;
-    unsigned char found[NPY_HEADER_ROOM]; // of keys: their header is no longer
     // Without O_NONBLOCK the opening of a FIFO would wait.
     file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file->fd < 0)
         return false;
     if (fstat(file->fd, &there) == 0 && is_only_temporary(&there, input) && there.st_uid == geteuid() &&
-        there.st_size == bytes && file->data_offset <= NPY_HEADER_ROOM &&
-        pread(file->fd, found, (size_t)file->data_offset, 0) == file->data_offset &&
-        memcmp(found, header, (size_t)file->data_offset) == 0)
+        there.st_size == bytes && begins_with(file->fd, header, file->data_offset))
         return true;
     close(file->fd);
     file->fd = -1;

@@ -205,6 +205,25 @@ records_too()
     ok 0 sort in.raw --type u64 -o wanted
 }
 
+# A .npy file whose names of fields are long: its output goes on, too.
+long_header()
+{
+    local sorts=(sort in.npy --key k --output-format npy --engine host --threads 1 --runs "$runs") header
+    header="{'descr': [('k', '<u4'), ('$(printf 'n%.0s' {1..900})', '|S20')], 'fortran_order': False, 'shape': (20000,), }"
+    header=$(printf '%-1013s.' "$header") # with what ends it, and 10 bytes before, 1024
+    # shellcheck disable=SC2059  # the length is bytes
+    { printf '\x93NUMPY\x01\x00\xf6\x03%s\n' "${header%.}" && cat in.raw; } >in.npy
+    ok 0 "${sorts[@]}" -o wanted
+    stop holdwrite:0:2 3 USR1 "${sorts[@]}" -o out
+    note_kept 24
+    [ "$(made segment)" -gt 0 ] || fail "long header: no segment was made before the stop"
+    run 2 "${sorts[@]}" -o out --json
+    grep -qF "$kept_json" "$work.out" || fail "long header: the report does not say what was kept: $kept_json"
+    finished "long header"
+    rm in.npy
+    ok 0 sort in.raw --type u64 -o wanted
+}
+
 # Other commands on the same output, and the same one beside a run that lives.
 refusals()
 {
@@ -331,5 +350,5 @@ kills()
 ok 0 gen -n 60000 -s "$seed" --dist zipf -o in.raw
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 ok 0 sort in.raw --type u64 -o wanted
-run_parts before_mpi each_phase nothing_twice again_and_again records_too refusals damage kills
+run_parts before_mpi each_phase nothing_twice again_and_again records_too long_header refusals damage kills
 finish

@@ -14,6 +14,7 @@
 #include "kernels/base/fault.h"
 #include "src/files/file_internal.h"
 #include "src/checkpoint/manifest.h"
+#include "src/checkpoint/run_journal.h"
 #include "kernels/base/status.h"
 
 const char *checkpoint_path(const struct checkpoint *checkpoint, const char *name, char *path)
@@ -171,11 +172,12 @@ void checkpoint_unmark(struct checkpoint *checkpoint)
 void checkpoint_remove(struct comm *comm, struct checkpoint *checkpoint)
 {
     char path[PATH_MAX];
-    if (comm->rank != 0)
+    if (comm->rank != 0 || !checkpoint->directory)
         return;
     unlink(checkpoint_path(checkpoint, "manifest", path));
     file_sync_directory(path); // a manifest that came back after a crash would name what is gone
     unlink(checkpoint_path(checkpoint, CHECKPOINT_NEW_MANIFEST, path));
+    run_journals_remove(checkpoint->directory);
 }
 
 void checkpoint_close(struct checkpoint *checkpoint)

@@ -78,8 +78,8 @@ bool checkpoint_has(const struct checkpoint *checkpoint, int64_t key, int64_t *e
  * on. Not collective, but for every rank. */
 void checkpoint_unmark(struct checkpoint *checkpoint);
 
-/* Rank 0 removes the manifest; the directory stays. Failures are ignored: the next start would only find more
- * to do than there is. Not collective, but for every rank. */
+/* Rank 0 removes the manifest, and journals beside it; the directory stays. A checkpoint that is not open is fine. Failures
+ * are ignored: the next start would only find more to do than there is. Not collective, but for every rank. */
 void checkpoint_remove(struct comm *comm, struct checkpoint *checkpoint);
 
 /* Free it and let go of the lock; what is on disk stays. Not collective. */

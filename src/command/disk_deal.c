@@ -182,13 +182,17 @@ static hsort_status remove_left(const struct comm *comm, const char *path, const
     file_forget_old(name);
     if (own_too)
         unlink(name);
+    const bool was_clear = status_text()[0] == '\0';
     int last = comm->rank == 0 && file_is_pattern(path) ? comm->size + RANKS_SKIPPED : 0;
     for (int rank = comm->size; rank < last; rank++) {
-        TRY(file_name_tagged(path, rank, tag, name));
+        if (file_name_tagged(path, rank, tag, name) != HSORT_OK)
+            continue; // what lies there is no output, and none of this sort's
         file_forget_old(name);
         if (unlink(name) == 0)
             last = rank + 1 + RANKS_SKIPPED;
     }
+    if (was_clear)
+        status_clear();
     return HSORT_OK;
 }
 

@@ -80,7 +80,7 @@ static hsort_status open_columns(struct record_run *run)
 
 /* ---- Outputs: collective ------------------------------------------------------------------------------- */
 
-/* No two outputs of this rank may be one file. Not collective. */
+/* No two outputs of this rank may be one file, and none an input. Not collective. */
 static hsort_status check_apart(const struct record_run *run)
 {
     const struct cli_options *options = run->options;
@@ -91,6 +91,8 @@ static hsort_status check_apart(const struct record_run *run)
         if (!paths[i])
             continue;
         TRY(file_output_name_of(paths[i], run->comm->rank, &run->elements.in, names[i]));
+        if (run->values.given)
+            TRY(file_output_name_of(paths[i], run->comm->rank, &run->values.in, names[i]));
         for (int before = 0; before < i; before++)
             if (paths[before] && strcmp(names[before], names[i]) == 0)
                 return status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", paths[i]);

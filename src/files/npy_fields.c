@@ -251,6 +251,9 @@ static hsort_status take_places(struct search *search, const struct entry *entry
             return status_fail(HSORT_ARGUMENT, "%s: field '%.64s' is an array: name one of it, as '%.*s%s'",
                                text.path, search->name, (int)(search->rest - search->name), search->name,
                                i + 1 < entry->dimensions ? "[0][0]" : "[0]");
+        if (entry->extent[i] == 0)
+            return status_fail(HSORT_ARGUMENT, "%s: '%.64s': '%.*s' is an array of nothing", text.path,
+                               search->name, (int)(search->rest - search->name), search->name);
         text.at++;
         if (npy_take_extent(&text, &place) != HSORT_OK || !npy_take(&text, "]") ||
             place >= entry->extent[i]) {

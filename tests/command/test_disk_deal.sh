@@ -342,6 +342,19 @@ faults()
     done
 }
 
+# What no rank of this run is to write may be anything.
+foreign_names()
+{
+    choose keys no && afresh
+    mkdir out.5
+    ln -s nowhere out.7
+    run 2 "${command[@]}"
+    [ "$code" = 0 ] || fail "names of ranks that there are not: exit code $code"
+    rm out.7 && rmdir out.5
+    cat out.0 out.1 | cmp -s - wanted/out || fail "names of ranks that there are not: another output"
+    rm -f out.0 out.1
+}
+
 # Refused before anything is sorted.
 refusals()
 {
@@ -352,6 +365,10 @@ refusals()
     refused 2 2 "in.raw: --checkpoint: a sort of keys of 1 or 2 bytes to a file per rank cannot be resumed" \
         sort in.raw --type u16 -o new.%r --checkpoint kept
     refused 2 3 "the runs of this sort, and what else it keeps there, take |--temp-limit is 3000000" "${command[@]}" --temp-limit 3000000
+    run 2 "${common[@]}" "${values[@]}" --unique -o values.raw -O vout --progress=on
+    if [ "$code" != 2 ] || [ "$(wc -l <"$work.err")" != 1 ] || ! grep -q "values.raw: is the input" "$work.err"; then
+        fail "an output that is the values' input: exit code $code, or not one line, before a key was read"
+    fi
     refused 2 2 "values.raw: has |in.raw has " "${common[@]}" --values values.raw --value-bytes 24 -o out -O vout
     untouched "refusals"
 }
@@ -364,5 +381,5 @@ ok 0 sort in.raw --type u64 "${values[@]}" -o wanted/out -O wanted/vout --index 
 ok 0 sort in.raw --type u64 "${values[@]}" -o wanted-unique/out -O wanted-unique/vout --index wanted-unique/index --unique \
     --counts wanted-unique/counts
 kind=beside # for afresh() before the first part chooses one
-run_parts each_phase while_dealing nothing_twice kills random_kills others with_checkpoint faults refusals
+run_parts each_phase while_dealing nothing_twice kills random_kills others with_checkpoint foreign_names faults refusals
 finish

@@ -205,6 +205,20 @@ records_too()
     ok 0 sort in.raw --type u64 -o wanted
 }
 
+# The runs are gone, and what is left is sorted in memory: nothing stays in DIR of --checkpoint.
+runs_lost()
+{
+    mkdir kept
+    begin 2 holdread:0:2 "${keys[@]}" --checkpoint kept
+    kill -USR1 "$pid"
+    end
+    [ -e kept/journal-0 ] || fail "runs lost: the first run has left no journal"
+    rm -r $dir
+    run 2 sort in.raw --type u64 -o out --engine host --checkpoint kept
+    rmdir kept || fail "runs lost: kept has $(find kept -mindepth 1 | tr '\n' ' ')"
+    finished "runs lost"
+}
+
 # A .npy file whose names of fields are long: its output goes on, too.
 long_header()
 {
@@ -350,5 +364,5 @@ kills()
 ok 0 gen -n 60000 -s "$seed" --dist zipf -o in.raw
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 ok 0 sort in.raw --type u64 -o wanted
-run_parts before_mpi each_phase nothing_twice again_and_again records_too long_header refusals damage kills
+run_parts before_mpi each_phase nothing_twice again_and_again records_too runs_lost long_header refusals damage kills
 finish

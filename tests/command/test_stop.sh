@@ -189,7 +189,10 @@ refusals()
     refused 2 2 "rung" "${sort[@]}" --local 9999
     refused 1 3 "cannot" sort in.raw --type u64 -o nowhere/out --checkpoint ck
     refused 1 2 "lacks its DIR" sort in.raw --type u64 -o out --checkpoint
+    mkdir "(null)" && echo foreign >"(null)/manifest" # where a name that is not there would be looked for
     refused 1 3 "nowhere" sort in.raw --type u64 -o out --checkpoint nowhere/ck
+    rm "(null)/manifest" || fail "a checkpoint that was not opened was removed"
+    rmdir "(null)"
 }
 
 # names: what lies there, and what all of it holds but the output that is not whole.

@@ -280,12 +280,17 @@ static void find(const char *name, size_t offset, size_t bytes, char kind, char 
           "%s: %zu bytes at %zu, '%s'", name, field.bytes, field.offset, field.dtype);
 }
 
-static void miss(const char *name, const char *cause)
+static void miss_in(const char *dtype, const char *name, const char *cause)
 {
     struct npy_field field;
     status_clear();
-    CHECK(npy_find_field("in.npy", EVENTS, strlen(EVENTS), name, &field) == HSORT_ARGUMENT, "%s", name);
+    CHECK(npy_find_field("in.npy", dtype, strlen(dtype), name, &field) == HSORT_ARGUMENT, "%s", name);
     CHECK(strstr(status_text(), cause), "%s: \"%s\" is not in \"%s\"", name, cause, status_text());
+}
+
+static void miss(const char *name, const char *cause)
+{
+    miss_in(EVENTS, name, cause);
 }
 
 static void test_fields(void)
@@ -315,6 +320,7 @@ static void test_fields(void)
     miss("pos[1", "from 0 to 2");
     miss("pos[1][0]", "nothing is expected behind 'pos[1]'");
     miss("in.x.y[1]", "as 'in.x.y[1][0]'");
+    miss_in("[('a', '<f4', (2, 0)), ('k', '<u4')]", "a[1][0]", "'a[1]' is an array of nothing");
 }
 
 static void test_any(void)

@@ -192,7 +192,7 @@ HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_
  *   options  [1] copied, or NULL for the defaults
  *   ctx      [1] written; NULL after an error; the caller destroys it
  * Binding  options.binding AUTO binds all threads of a process that no launcher has bound to the rank's
- *          cores, until the last such context of the process is destroyed.
+ *          cores, until the last such context of the process is destroyed; of several the youngest one's.
  * Memory   some tens of MiB of pinned host memory per rank; buffers for keys come with the first sort.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_NO_DEVICE, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY,
  *          HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL; the text is hsort_last_error(NULL). MPI_COMM_NULL and an
@@ -202,7 +202,7 @@ HSORT_API hsort_status hsort_create(MPI_Comm comm, const hsort_options *options,
 /* hsort_create() for Fortran, and for all that carries a valid communicator as an integer. Collective. */
 HSORT_API hsort_status hsort_create_f(MPI_Fint comm, const hsort_options *options, hsort_context **ctx);
 
-/* Free a context and all memory it holds. Collective: it waits until every rank is there.
+/* Free a context and all memory it holds. Collective: it may wait until every rank is there.
  *   ctx  [1] becomes NULL. NULL, and a pointer to NULL, are fine
  * Errors   none is reported. After HSORT_MPI or HSORT_CUDA it may wait for ranks that do not come, so only
  *          ranks that are still together call it; a program that ends by MPI_Abort() or by exiting need not.

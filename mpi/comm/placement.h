@@ -26,7 +26,8 @@ struct placement {
     hwloc_cpuset_t cpus;      /* cores to run on; owned, hwloc_bitmap_free() */
     int cores;                /* of them, counted as cores, not as hardware threads */
     bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
-    hwloc_topology_t bound_by; /* by which the process was bound, which placement_release() undoes; owned; NULL: not bound */
+    struct placement_binding
+        *binding; /* of the process, which placement_release() undoes; owned; NULL: not bound */
 };
 
 /* Cores near device: those of the NUMA node it names, else of its PCI bus, else all. Borrowed from the
@@ -42,9 +43,9 @@ hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct
 hsort_status placement_here(struct comm *comm, int devices, hsort_binding binding,
                             struct placement *placement, hsort_rank_info *info);
 
-/* Free what a placement holds. With the last one that bound the process, the process gets the binding back
- * that it had before the first; a binding that the caller has changed since stays. Any thread. Not
- * collective. */
+/* Free what a placement holds. If the process is bound by it, the process gets the binding of the youngest placement that
+ * is left or, with the last one, what it had before the first; a binding that the caller has changed since stays. Any
+ * thread. Not collective. */
 void placement_release(struct placement *placement);
 
 #endif

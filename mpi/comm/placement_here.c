@@ -64,21 +64,32 @@ static hsort_status mask_unpack(const struct mask *mask, hwloc_bitmap_t cpus)
 
 /* ---- the binding of this process ---- */
 
-/* All contexts of a process share its binding: the first that binds keeps what there was, the last gives it
- * back. */
+/* What one context has bound the process to. */
+struct placement_binding {
+    hwloc_topology_t topology; /* owned */
+    struct mask mask;
+    struct placement_binding *older; /* not released either */
+};
+
+/* All contexts of a process share its binding: the youngest one's. */
 static struct {
     pthread_mutex_t lock;
-    int placements;      /* that bound the process and are not released */
+    struct placement_binding *youngest;
     struct mask current; /* that this library last bound it to; empty: none */
     struct mask before;  /* that it had before the first of them; empty: unknown */
 } binding_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool same_mask(const struct mask *a, const struct mask *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
 
 static bool is_own_binding(hwloc_const_cpuset_t cpus)
 {
     struct mask mask;
     mask_pack(cpus, &mask);
     pthread_mutex_lock(&binding_of_process.lock);
-    const bool same = memcmp(&mask, &binding_of_process.current, sizeof mask) == 0;
+    const bool same = same_mask(&mask, &binding_of_process.current);
     pthread_mutex_unlock(&binding_of_process.lock);
     return same;
 }
@@ -93,38 +104,54 @@ static void read_binding(hwloc_topology_t topology, struct mask *mask)
     hwloc_bitmap_free(cpus);
 }
 
-/* Bind every thread of the process, and so those that OpenMP makes later. */
-static bool bind_process(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
+/* Bind every thread of the process, and so those that OpenMP makes later. NULL: that cannot be; else the topology belongs to
+ * the binding. */
+static struct placement_binding *bind_process(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
 {
     struct mask before;
+    struct placement_binding *binding = calloc(1, sizeof *binding);
     pthread_mutex_lock(&binding_of_process.lock);
     read_binding(topology, &before);
-    const bool bound = hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS) == 0;
-    if (bound && binding_of_process.placements++ == 0)
-        binding_of_process.before = before;
-    if (bound)
-        mask_pack(cpus, &binding_of_process.current);
+    const bool bound = binding && hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS) == 0;
+    if (bound) {
+        binding->topology = topology;
+        mask_pack(cpus, &binding->mask);
+        binding->older = binding_of_process.youngest;
+        binding_of_process.before = binding->older ? binding_of_process.before : before;
+        binding_of_process.youngest = binding;
+        binding_of_process.current = binding->mask;
+    }
     pthread_mutex_unlock(&binding_of_process.lock);
-    return bound;
+    if (!bound)
+        free(binding);
+    return bound ? binding : NULL;
 }
 
-/* Give the process the mask back that it had, unless somebody has bound it anew since. */
-static void unbind_process(hwloc_topology_t topology)
+/* Give the process the mask that it has without this binding, unless another one holds, or somebody has bound it anew since. */
+static void unbind_process(struct placement_binding *gone)
 {
     static const struct mask unknown;
     struct mask now;
     hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
     pthread_mutex_lock(&binding_of_process.lock);
-    if (--binding_of_process.placements == 0) {
-        read_binding(topology, &now);
-        const bool ours = memcmp(&now, &binding_of_process.current, sizeof now) == 0 &&
-                          memcmp(&binding_of_process.before, &unknown, sizeof unknown) != 0;
-        if (ours && cpus && mask_unpack(&binding_of_process.before, cpus) == HSORT_OK)
-            (void)hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_PROCESS);
+    struct placement_binding **at = &binding_of_process.youngest;
+    const bool holds = *at == gone;
+    while (*at != gone)
+        at = &(*at)->older;
+    *at = gone->older;
+    const struct placement_binding *left = binding_of_process.youngest;
+    const struct mask *next = left ? &left->mask : &binding_of_process.before;
+    read_binding(gone->topology, &now);
+    if (holds && same_mask(&now, &binding_of_process.current) && !same_mask(next, &unknown) && cpus &&
+        mask_unpack(next, cpus) == HSORT_OK &&
+        hwloc_set_cpubind(gone->topology, cpus, HWLOC_CPUBIND_PROCESS) == 0)
+        binding_of_process.current = *next;
+    if (!left)
         binding_of_process.current = unknown;
-    }
     pthread_mutex_unlock(&binding_of_process.lock);
     hwloc_bitmap_free(cpus);
+    hwloc_topology_destroy(gone->topology);
+    free(gone);
 }
 
 /* Add the places that OpenMP binds threads to, if it does; together they are what the launcher allowed. */
@@ -356,11 +383,11 @@ static hsort_status settle_and_bind(struct node_survey *survey, struct placement
 {
     const struct placement_node *node = &survey->node;
     TRY(placement_settle(node, &survey->requests, node->node_rank, survey->keeps_mask, placement));
-    if (!survey->keeps_mask && bind_process(survey->topology, placement->cpus)) {
-        placement->bound_by = survey->topology;
+    if (!survey->keeps_mask)
+        placement->binding = bind_process(survey->topology, placement->cpus);
+    if (placement->binding)
         survey->topology = NULL;
-    }
-    if (survey->keeps_mask || placement->bound_by)
+    if (survey->keeps_mask || placement->binding)
         return HSORT_OK;
     // The system refused, which is no error: the rank stays where it is, with as many threads.
     hwloc_bitmap_free(placement->cpus);
@@ -397,9 +424,7 @@ void placement_release(struct placement *placement)
 {
     hwloc_bitmap_free(placement->cpus);
     placement->cpus = NULL;
-    if (!placement->bound_by)
-        return;
-    unbind_process(placement->bound_by);
-    hwloc_topology_destroy(placement->bound_by);
-    placement->bound_by = NULL;
+    if (placement->binding)
+        unbind_process(placement->binding);
+    placement->binding = NULL;
 }

@@ -262,6 +262,32 @@ static void test_this_machine(void)
     CHECK(CPU_EQUAL(&before, &now), "after the last context this thread's mask is not what it was");
 }
 
+/* A context of this rank alone, which has all cores, and one of all ranks: when the younger one goes, the process is bound as
+ * the older one wants it; when the older one goes first, nothing changes. */
+static void test_two_kinds(void)
+{
+    const struct comm all = comm;
+    const cpu_set_t before = affinity();
+    struct comm alone;
+    CHECK(comm_open(MPI_COMM_SELF, &alone) == HSORT_OK, "%s", status_text());
+    for (int older_first = 0; older_first < 2; older_first++) {
+        comm = alone;
+        struct result older = place_well(0, HSORT_BINDING_AUTO);
+        comm = all;
+        struct result younger = place_well(0, HSORT_BINDING_AUTO);
+        struct result *const first = older_first ? &older : &younger, *const last =
+                                                                          older_first ? &younger : &older;
+        placement_release(&first->placement);
+        cpu_set_t now = affinity();
+        CHECK(same_cpus(&now, last->placement.cpus), "older first %d: not on %s, which is left", older_first,
+              last->info.cpus);
+        placement_release(&last->placement);
+        now = affinity();
+        CHECK(CPU_EQUAL(&before, &now), "older first %d: the mask is not what it was", older_first);
+    }
+    comm_close(&alone);
+}
+
 /* A thread of the caller's, which is bound with the others, writes its mask down when the last context is
  * gone. */
 static void *outlive_contexts(void *mask)
@@ -452,6 +478,7 @@ int main(int argc, char **argv)
         test_bound_here();
         test_threads_apart();
         test_this_machine();
+        test_two_kinds();
         test_release();
         test_many_cores();
         test_long_list();

@@ -311,37 +311,12 @@ static void place(struct placement *placement, hsort_rank_info *info)
           status_text());
 }
 
-/* Free it, and leave the process bound as it is. */
-static void drop(struct placement *placement)
-{
-    hwloc_bitmap_free(placement->cpus);
-    if (placement->bound_by)
-        hwloc_topology_destroy(placement->bound_by);
-}
-
-/* Let the library bind this process to processing units from 64 on, which no case has: it takes the mask that
- * it set last for its own, and a case must not depend on another. */
-static void forget_binding(void)
-{
-    struct placement placement;
-    hsort_rank_info info;
-    setenv("HWLOC_SYNTHETIC", "core:80 pu:1", 1);
-    unsetenv("HWLOC_XMLFILE");
-    hwloc_bitmap_zero(mask);
-    hwloc_bitmap_set_range(mask, 64, 79);
-    hwloc_bitmap_copy(cgroup, mask);
-    visible_count = 0;
-    place(&placement, &info);
-    drop(&placement);
-}
-
 /* Place in one form, and check it; reports [size] is what all ranks then report. Collective. */
 static void run_case(const struct machine *machine, enum sees sees, enum runs runs,
                      struct rank_report *reports)
 {
     char what[LIST];
     snprintf(what, sizeof what, "%s; %s; %s", machine->name, sees_words[sees], runs_words[runs]);
-    forget_binding();
     hwloc_topology_t topology = load(machine);
     set_masks(topology, runs, comm.rank, comm.size);
     set_visible(topology, machine, sees, comm.rank);
@@ -371,8 +346,8 @@ static void run_case(const struct machine *machine, enum sees sees, enum runs ru
     CHECK(hwloc_bitmap_isequal(got.cpus, again.cpus) && got.device == again.device &&
               got.cores == again.cores && info.bound_by_launcher == info_again.bound_by_launcher,
           "%s: a second context is placed elsewhere", what);
-    drop(&got);
-    drop(&again);
+    placement_release(&got);
+    placement_release(&again);
     hwloc_topology_destroy(topology);
 }
 

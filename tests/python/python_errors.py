@@ -89,7 +89,9 @@ WRONG = [
     ("columns of two lengths", lambda c: hypersort.argsort_columns([KEYS, c]), KEYS, KEYS[1:], "lengths"),
     ("nine columns", hypersort.argsort_columns, [KEYS] * 2, [KEYS] * 9, "9 columns: 1 to 8 can be"),
     ("columns that are none", hypersort.argsort_columns, [KEYS], [], ""),
-    ("places that differ", lambda p: hypersort.select(KEYS, p), 3, 4, ""),
+    ("places that differ", lambda p: hypersort.select(KEYS, p), 3, 4, "differently"),
+    ("places of no keys on one rank", lambda p: hypersort.select(KEYS[:0], p), [], [0], "differently"),
+    ("a place beyond 63 bits", lambda p: hypersort.select(KEYS, p), 3, np.uint64(2**64 - 1), "beyond 63 bits"),
     ("a place too large", lambda p: hypersort.select(KEYS, p), 10**6, 10**6, "1000000"),
     ("a quantile above 1", lambda q: hypersort.quantile(KEYS, q), 0.5, 1.5, "between 0 and 1"),
     ("a quantile that differs", lambda q: hypersort.quantile(KEYS, q), 0.5, 0.75, "differently"),
@@ -133,7 +135,7 @@ def goes_on(ranks, name):
 def run_errors(ranks):
     """One rank alone cannot differ from others."""
     for name, call, right, wrong, word in WRONG:
-        if ranks.size == 1 and (word == "differently" or name in ("places that differ", "options that differ")):
+        if ranks.size == 1 and (word == "differently" or name == "options that differ"):
             continue
         error = raised(call, wrong if ranks.rank == ranks.size - 1 else right)
         one_error(ranks, name, error, word, hypersort.ArgumentError)
@@ -200,6 +202,12 @@ def run_contexts(ranks):
     with hypersort.Sorter(device_memory_limit=2 << 20, engine="host") as narrow:
         keys = np.random.default_rng(ranks.rank).random(1 << 19)
         ranks.expect("two passes", narrow.check(narrow.sort(keys)).in_order and narrow.stats()["passes"] == 2)
+    with hypersort.Sorter(device_memory_limit=2 << 20, engine="host", overwrite_input=True) as narrow:
+        given = keys.copy()
+        ours, counts = narrow.unique(given, return_counts=True)
+        ranks.expect("unique keeps its input", np.array_equal(given, keys) and counts.sum() > 0 and (np.diff(ours) > 0).all())
+        narrow.sort(given)
+        ranks.expect("sort may overwrite it", not np.array_equal(given, keys))
     try:
         sorter.sort(KEYS)
         ranks.expect("closed", False)

@@ -60,6 +60,7 @@ class Context:
             return "Sorter()", (library, make_options(library, options))
 
         self._library, made = together(self._comm, prepare)
+        self._overwrites_input = bool(made.overwrite_input)
         status = self._library.hsort_create_f(self._comm.py2f(), ctypes.byref(made), ctypes.byref(self._handle))
         if status != Status.OK:
             raise error_of(status, self._library.hsort_last_error(None).decode(errors="replace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from dataclasses import dataclass
 from typing import Any, Tuple
 
@@ -60,9 +61,13 @@ class Looks(Context):
             wanted = np.asarray(positions)
             if wanted.size and wanted.dtype.kind not in "iu":
                 raise TypeError(f"positions have the dtype {wanted.dtype}, which is no integer")
+            if wanted.size and wanted.max() > np.iinfo(np.int64).max:
+                raise ValueError(f"position {wanted.max()} is beyond 63 bits")
+            wanted = wanted.astype(np.int64)
             selected = keys.empty(wanted.size, on_host=True)
-            words = f"{keys.key.name}, descending={bool(descending)}"
-            return words, keys, wanted.astype(np.int64), selected, self._stream(keys)
+            digest = hashlib.sha256(wanted.tobytes()).hexdigest()[:16]
+            words = f"{keys.key.name}, descending={bool(descending)}, positions {wanted.shape} {digest}"
+            return words, keys, wanted, selected, self._stream(keys)
 
         keys, wanted, selected, stream = self._together("select()", prepare)
         total = self._comm.allreduce(keys.count)

@@ -41,7 +41,8 @@ class Sorter(Moves, Looks):
         wanted = (bool(return_index), bool(return_inverse), bool(return_counts))
         self._together("unique()", lambda: (f"{wanted}, assume_sorted={bool(assume_sorted)}",))
         index, in_order = None, a
-        if not assume_sorted and (return_index or return_inverse):
+        # sort() may leave anything in what it sorts, argsort() does not.
+        if not assume_sorted and (return_index or return_inverse or self._overwrites_input):
             index, ordered = self._argsort(a, False, None, None, True)
             in_order = ordered.source
         elif not assume_sorted:

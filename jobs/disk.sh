@@ -32,10 +32,10 @@ memory=${2:-1G}
 ranks=${RANKS:-2}
 inputs=${INPUTS:-uniform zipf:20 ascending equal}
 bytes=$(numfmt --from=iec "$size")
+name=$(machine_name)
 kind=release
-name=$(name_once)
-if ! nvidia-smi -L >/dev/null 2>&1; then
-    kind=host name=host
+if [ "$name" = host ]; then
+    kind=host
 fi
 for target in hypersort bench_copy; do
     build "$kind" "$target" --preset "$kind"

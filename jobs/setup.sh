@@ -3,7 +3,7 @@
 #
 #   jobs/setup.sh build|tests      alone: set up, nothing else; `tests` adds what only the tests need
 #   . jobs/setup.sh build|tests    in a script: also sets ROOT, MPIRUN, CORES and PYTHON, and defines build(),
-#                                  build_bench(), name_once(), results_of(), about_machine() and commit()
+#                                  build_bench(), name_once(), machine_name(), results_of(), about_machine() and commit()
 #
 # What is there already is left alone; if nothing is missing, apt-get is not called, so this works without a network.
 # Where nothing can be installed, it says in one command what to type and exits 4.
@@ -222,14 +222,25 @@ why_no_result()
     esac
 }
 
+# The folder of this machine's results: machine_name [GPUS], by default all of them; `host` without one.
+machine_name()
+{
+    local names
+    names=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null || true)
+    if [ -z "$names" ]; then
+        echo host
+        return
+    fi
+    echo "$(head -1 <<<"$names" | sed 's/^NVIDIA //' | tr 'A-Z /' 'a-z--')x${1:-$(wc -l <<<"$names")}"
+}
+
 # The file for a table's rows: results_of TABLE [GPUS], by default all GPUs. It is jobs/results/MACHINE/TABLE.csv, and replaces what
 # was measured there before. Where the rows are no commit's, or there is no GPU, it is build/results/MACHINE/TABLE.csv.
 results_of()
 {
-    local names machine why folder=$ROOT/build/results
-    names=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null || true)
-    if [ -n "$names" ]; then
-        machine=$(head -1 <<<"$names" | sed 's/^NVIDIA //' | tr 'A-Z /' 'a-z--')x${2:-$(wc -l <<<"$names")}
+    local machine why folder=$ROOT/build/results
+    machine=$(machine_name "${2:-}")
+    if [ "$machine" != host ]; then
         why=$(why_no_result release)
         if [ -z "$why" ]; then
             folder=$ROOT/jobs/results
@@ -237,7 +248,7 @@ results_of()
             echo "no result for jobs/results: $why" >&2
         fi
     fi
-    mkdir -p "$folder/${machine:=host}"
+    mkdir -p "$folder/$machine"
     echo "$folder/$machine/$1.csv"
 }
 

@@ -49,6 +49,6 @@ while read -r file; do
     if [ ! -e "jobs/$file" ]; then
         fail "jobs/$file is named by a page, but is not there"
     fi
-done < <(grep -ohE 'results/[a-z0-9]+/[a-z_]+\.csv' "${pages[@]}" | sort -u)
+done < <(grep -ohE 'results/[a-z0-9-]+/[a-z_]+\.csv' "${pages[@]}" | sort -u)
 echo "$links links, $results results, $failures failures"
 [ "$failures" = 0 ] && [ "$links" -gt 0 ]

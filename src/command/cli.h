@@ -41,7 +41,7 @@
     X(CLI_BENCH, bench, "", "", "measure how fast generated keys are sorted")                            \
     X(CLI_PLAN, plan, "IN", " [IN ...] -n RANKS [RANKS ...]",                                            \
       "say what sorting a file would take on other numbers of ranks, without sorting it")                \
-    X(CLI_REPORT, report, "RUN", "", "draw what sort --json has printed as a page for browsers")         \
+    X(CLI_REPORT, report, "RUN", "", "draw what sort or gather --json has printed as a page for browsers") \
     X(CLI_INFO, info, "", "", "say what the ranks run on, how they reach each other, and how fast")
 
 enum { CLI_RANKS_MAX = 32, CLI_DIRECTORIES_MAX = 16 };

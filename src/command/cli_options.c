@@ -57,7 +57,7 @@ const struct option_row cli_rows[] = {
      "the file to write; one of that name is replaced, once this one is whole;\n"
      "with %r, the rank, in it: a file per rank"},
     {"output", 'o', PLAN, COMMON, TEXT, "FILE", FIELD(output),
-     "what it would write: nothing is; %r in it counts"},
+     "the output to plan for; nothing is written. With %r: a file per rank"},
     {"output", 'o', REPORT, COMMON, TEXT, "FILE", FIELD(output), "the page to write (RUN, ending in .html)"},
     {"no-clobber", 0, GEN | SORT | GATHER | REPORT, COMMON, FLAG, NULL, FIELD(no_clobber),
      "replace no file: it is an error if one is there"},
@@ -419,9 +419,9 @@ static hsort_status take_text(int argc, char **argv, struct cli_options *options
         return take_page(argc == 3 ? argv[2] : "", options);
     options->help = is_one_of(word, "help", "--help", "-h");
     options->version = is_one_of(word, "version", "--version", "-V");
-    if (strcmp(word, "help") == 0 && argc > 2)
+    if (strcmp(word, "help") == 0 && argc > 2 && !is_one_of(argv[2], "help", "version", "version"))
         TRY(take_command(argv[2], options));
-    const int taken = options->command < CLI_COMMANDS ? 3 : 2;
+    const int taken = options->help && argc > 2 ? 3 : 2;
     if (is_one_of(word, "help", "version", "") && argc > taken)
         return cli_complain(options, "unexpected argument '%.128s'", argv[taken]);
     return HSORT_OK;

@@ -120,12 +120,18 @@ if(with_cuda)
 endif()
 list(JOIN pc_libs_private " " pc_libs_private)
 
-set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# Some packagers give absolute folders: what names them from the prefix on needs relative ones.
+foreach(kind LIB INCLUDE DATA BIN)
+    set(to_${kind} ${CMAKE_INSTALL_${kind}DIR})
+    cmake_path(ABSOLUTE_PATH to_${kind} BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
+    cmake_path(RELATIVE_PATH to_${kind} BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
+endforeach()
+set(pc_dir ${to_LIB}/pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pc_dir} OUTPUT_VARIABLE pc_to_prefix)
 configure_file(src/package/hypersort.pc.in ${PROJECT_BINARY_DIR}/private/hypersort.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/private/hypersort.pc DESTINATION ${pc_dir})
 
 # For Lmod; the recipes beside it are for those who build packages, and are not installed.
-set(module_dir ${CMAKE_INSTALL_DATADIR}/hypersort/modulefiles/hypersort)
+set(module_dir ${to_DATA}/hypersort/modulefiles/hypersort)
 configure_file(jobs/packaging/hypersort.lua.in ${PROJECT_BINARY_DIR}/private/hypersort.lua @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/private/hypersort.lua DESTINATION ${module_dir} RENAME ${PROJECT_VERSION}.lua)

@@ -43,6 +43,10 @@ where()
 }
 built() { mkdir -p build/release/private; echo "#define BUILD_COMMIT \"$1\"" >build/release/private/build_info.h; }
 
+named() { PATH="$1" bash -c '. jobs/setup.sh build; machine_name "${@:1}"' bash "${@:2}" 2>/dev/null </dev/null; }
+check "a machine of two GPUs" "$(named "$work/bin:$PATH")" h200x2
+check "one GPU of the two" "$(named "$work/bin:$PATH" 1)" h200x1
+
 unset COMMIT
 commit=$(git describe --always --abbrev=12)
 check "no build" "$(where exchange)" build/results/h200x2/exchange.csv

@@ -197,6 +197,10 @@ good_texts()
     done
     ok 2 help
     [ "$(cat "$work.out")" = "$help" ] || fail "help is not --help"
+    for words in help version; do
+        ok 0 help "$words"
+        [ "$(cat "$work.out")" = "$help" ] || fail "help $words is not --help"
+    done
     ok 0 sort -h
     help=$(cat "$work.out")
     ok 2 help sort

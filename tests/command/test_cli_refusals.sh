@@ -36,6 +36,7 @@ bad_usage()
     refused 0 2 "'verson' is no command (did you mean version?)" verson
     refused 0 2 "unexpected argument 'now'" version now
     refused 0 2 "unexpected argument 'gen'" help sort gen
+    refused 0 2 "unexpected argument 'gen'" help version gen
     refused 0 2 "unknown option '--thraeds=3' (did you mean --threads?)" sort in -o out --thraeds=3
     refused 0 2 "'direkt' is none of auto|(did you mean direct?)" sort in -o out --exchange direkt
     refused 0 2 "'gaus' is no distribution (did you mean gauss?)" gen -n 1 --dist gaus -o out

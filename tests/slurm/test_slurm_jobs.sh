@@ -87,8 +87,9 @@ array()
         n=$((n + 1))
     done
     ls -d "$PWD"/files/* >list
-    cp files/d.u64 twice
-    ls -d "$PWD"/files/d.u64 "$PWD"/twice/d.u64 >twice.list
+    cp files/d.u64 'twice/e[1.u64'
+    cp files/d.u64 'e[1.u64'
+    ls -d 'e[1.u64' 'twice/e[1.u64' >twice.list
     submit of_list array.sbatch --cpus-per-task=1 --time=5 --array=1-4 --output='of_list_%a.log' --export=ALL,IN=list,OUT=of_list
     submit of_folder array.sbatch --cpus-per-task=1 --time=5 --array=1-5 --output='of_folder_%a.log' \
         --export=ALL,IN=files,OUT=of_folder
@@ -127,6 +128,10 @@ scaling()
     same "rows with a rate and an efficiency" "$(grep -cE '^(strong|weak),.*,[0-9.e+-]+,[0-9.]+$' table.csv)" 8 table.csv
     same "efficiencies of the first rows" "$(grep -c ',1,1,1024,.*,1.000$' table.csv)" 2 table.csv
     same "rows of the Markdown" "$(grep -c '^|' table.md)" 10 table.md
+    OPTIONS="--engine host" submit too_many scaling.sbatch "${small[@]}" --export=ALL,OUT=none,KEYS=1T,RUNS=1
+    ends too_many COMPLETED 0:0
+    same "rows where memory lacks" "$(cat none.csv)" "scaling,nodes,tasks,keys,gkeys_per_s,efficiency" too_many.log
+    same "lines that say so" "$(grep -c ' tasks: left out: ' too_many.log)" 8 too_many.log
 }
 
 # ---- What a task sees ----------------------------------------------------------------------------------------

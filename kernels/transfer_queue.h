@@ -6,8 +6,8 @@
  *     taken    a0 c0 a1 c1 a2 b0                     by whoever is free: both directions are under way at all times
  *
  * Where short transfers lie one behind the other in engine memory, a chunk goes on through all of the next ones that
- * fit, as every copy between host and device has a price, however short it is: a2 and b0 above are one chunk, if both
- * `joins`. */
+ * fit, as every copy between host and device has a price, however short it is: a2 and b0 above are one chunk, if each
+ * lies in host memory or says `joins`. */
 #ifndef TRANSFER_QUEUE_H
 #define TRANSFER_QUEUE_H
 

@@ -26,8 +26,7 @@ struct placement {
     hwloc_cpuset_t cpus;      /* cores to run on; owned, hwloc_bitmap_free() */
     int cores;                /* of them, counted as cores, not as hardware threads */
     bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
-    struct placement_binding
-        *binding; /* of the process, which placement_release() undoes; owned; NULL: not bound */
+    struct placement_binding *binding; /* of the process; placement_release() undoes it; owned; NULL: none */
 };
 
 /* Cores near device: those of the NUMA node it names, else of its PCI bus, else all. Borrowed from the

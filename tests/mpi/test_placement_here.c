@@ -275,8 +275,8 @@ static void test_two_kinds(void)
         struct result older = place_well(0, HSORT_BINDING_AUTO);
         comm = all;
         struct result younger = place_well(0, HSORT_BINDING_AUTO);
-        struct result *const first = older_first ? &older : &younger, *const last =
-                                                                          older_first ? &younger : &older;
+        struct result *const first = older_first ? &older : &younger;
+        struct result *const last = older_first ? &younger : &older;
         placement_release(&first->placement);
         cpu_set_t now = affinity();
         CHECK(same_cpus(&now, last->placement.cpus), "older first %d: not on %s, which is left", older_first,

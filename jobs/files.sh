@@ -92,24 +92,30 @@ measure_directory()
     rm -r "$work"
 }
 
-# memory_rows GPUS LIMIT: keys in host memory; in two passes with a limit of bytes for each GPU, "" without one.
+# memory_rows KIND GPUS LIMIT OPTION...: keys in host memory; in two passes with a limit of bytes for each GPU, "none" without one.
 memory_rows()
 {
-    "${MPIRUN[@]}" -n "$1" "$hypersort" bench --alone -n "$in_memory" --types u64 --memory pinned,malloc --repeats 3 --form csv \
-        ${2:+--device-memory "$2"} | sed -n "/^$1,/p" | sed "s/^/passes,${2:-none},/" || status=1
+    local kind=$1 some=$2 limit=$3
+    if [ "$limit" != none ]; then
+        set -- "$@" --device-memory "$limit"
+    fi
+    "${MPIRUN[@]}" -n "$some" "$hypersort" bench --alone -n "$in_memory" --types u64 --memory pinned,malloc --repeats 3 --form csv \
+        "${@:4}" | sed -n "/^$some,/p" | sed "s/^/$kind,$limit,/" || status=1
 }
 
-# Without a limit; with one for some 32 runs, and for 64 and more.
+# Without a limit; with one for some 32 runs, and for 64 and more, with new memory for runs and with that of the sort before.
 measure_memory()
 {
-    local some bytes
+    local some bytes limit
     bytes=$(($(numfmt --from=iec "$in_memory") * 8))
     for some in 1 $((gpus > 1 ? gpus : 0)); do
         if [ "$some" -gt 0 ]; then
             echo "link,$some,$("$tools/bench_link" "$some" | tail -1)"
-            memory_rows "$some" ""
-            memory_rows "$some" $((bytes / some * 7 / 10))
-            memory_rows "$some" $((bytes / some / 17))
+            memory_rows passes "$some" none
+            for limit in $((bytes / some * 7 / 10)) $((bytes / some / 17)); do
+                memory_rows passes "$some" "$limit"
+                memory_rows kept "$some" "$limit" --keep-host-memory
+            done
         fi
     done
 }

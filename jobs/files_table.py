@@ -12,6 +12,8 @@ import sys
 
 from tables import link, origin, power_of, replace, table
 
+# Rows of keys in host memory, by where runs lie.
+RUNS_MEMORY = {"passes": "new", "kept": "kept"}
 LINK_COLUMNS = ("in", "out", "both")
 # Of `hypersort bench`, behind the limit.
 BENCH = ("ranks", "memory", "exchange", "path", "type", "input", "keys", "ms", "gkeys_per_s", "h2d_ms", "local_sort_ms",
@@ -52,7 +54,7 @@ def links_of(rows):
 
 def memory_lines(rows, links):
     lines = []
-    for limit, *row in of_kind(rows, "passes"):
+    for kind, (limit, *row) in [row for row in rows if row[0] in RUNS_MEMORY]:
         row = dict(zip(BENCH, row))
         rates = links[row["ranks"]]
         size = int(row["keys"]) * 8 / 1e9 / int(row["ranks"])
@@ -60,7 +62,8 @@ def memory_lines(rows, links):
         seconds = float(row["ms"]) / 1e3
         passes = "" if limit == "none" else f"{float(row['local_sort_ms']):.0f} + {float(row['merge_ms']):.0f}"
         shown = limit if limit == "none" else f"{int(limit) / 1e9:.2f} GB"
-        lines.append([row["ranks"], shown, row["memory"], power_of(int(row["keys"])), passes, f"{seconds * 1e3:.0f}",
+        runs = "" if limit == "none" else RUNS_MEMORY[kind]
+        lines.append([row["ranks"], shown, row["memory"], runs, power_of(int(row["keys"])), passes, f"{seconds * 1e3:.0f}",
                       f"{floor * 1e3:.0f}", f"{seconds / floor:.2f}", row["result"]])
     return lines
 
@@ -77,8 +80,8 @@ def main():
         out += ["", f"Link{all_at_once}: {rates['in']} GB/s in, {rates['out']} out, {rates['both']} each way while both run."]
     if links:
         lines = memory_lines(rows, links)
-        out += [""] + table(["GPUs", "limit of each", "memory", "u64 keys", "pass 1 + pass 2 ms", "ms", "floor ms", "x floor",
-                             "result"], lines)
+        out += [""] + table(["GPUs", "limit of each", "memory", "memory of runs", "u64 keys", "pass 1 + pass 2 ms", "ms", "floor ms",
+                             "x floor", "result"], lines)
     out += ["", f"{origin(notes)}, by `jobs/files.sh` ([rows]({link(path, markdown)}))."]
     replace(markdown, f"files {os.path.basename(os.path.dirname(os.path.abspath(path)))}", out)
 

@@ -126,8 +126,7 @@ HSORT_API const char *hsort_build_info(void);
 HSORT_API hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
                                         hsort_transport link);
 
-/* What sorting `count` keys in place over `ranks` ranks would take. Sorts nothing and asks no GPU.
- * Not collective.
+/* What sorting `count` keys in place over `ranks` ranks would take. Asks no GPU. Not collective.
  *   rates           [1] from hsort_rates_init(); every rate greater than 0, HOST_COPY 0 or greater
  *   ranks           1 .. 2^30, filling one node after the other
  *   ranks_per_node  at least 1
@@ -179,6 +178,8 @@ typedef struct hsort_options {
                                          runs (two passes); 0, the default: they may not */
     int64_t trace_spans;              /* that each rank keeps for hsort_write_trace(), of 72 bytes each, from
                                          hsort_create() on; at most 2^32. 0, the default: none */
+    int keep_host_memory;             /* 1: ctx keeps host memory of runs (two passes) for the next sort, and
+                                         that is faster; 0, the default: it is given back */
 } hsort_options;
 
 /* Fill *options with the defaults of the library version in use. Not collective.
@@ -255,8 +256,7 @@ HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_ord
  * Stopping, of this sort and of hsort_sort(): options.should_stop is asked on every rank at the safe points,
  * where keys are in a state that can be kept. There is one, between local sort and exchange. The exchange
  * PARTITION has none, nor have shards of uneven counts that come in order, two passes, and keys of 1 and 2
- * bytes. If any rank's
- * answer is not 0, no key changes ranks on behalf of the sort, and all ranks return HSORT_STOPPED. Then
+ * bytes. If any rank's answer is not 0, no key changes ranks for the sort, and all return HSORT_STOPPED. Then
  *   - `out` of all ranks together holds the multiset of keys, each rank's as many as it asked for;
  *   - each rank's `out` is in order, if all ranks asked for as many keys as they brought, and none brought
  *     more than ceil(N / P) of the N keys on P ranks;
@@ -501,7 +501,7 @@ HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type
  *   type    of the keys
  *   count   the largest count, in or out, of any rank; below 2^59, of u128 below 2^58
  *   bytes   [1] written. With options.overwrite_input hsort_sort_to() to another array takes none for the
- *           keys. Calls on elements: what they say themselves
+ *           keys; keep_host_memory keeps what is for keys. Calls on elements: what they say themselves
  * Errors   HSORT_ARGUMENT, HSORT_CUDA. */
 HSORT_API hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
                                             size_t *bytes);

@@ -140,7 +140,7 @@ struct cli_options {
     double disk_rates[2];                        /* plan: of reads and of writes; 0: not given */
     const char *sizes, *types, *inputs, *memory; /* bench: lists of words; memory: or NULL */
     int repeats, warm_up;
-    bool alone;
+    bool alone, keep_host_memory;
     enum bench_form form;
 };
 

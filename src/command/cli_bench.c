@@ -501,13 +501,15 @@ hsort_status cli_bench(struct comm *comm, const struct cli_options *options)
 {
     struct bench_plan plan;
     struct bench b = {.comm = comm, .plan = &plan, .alone = options->alone, .input.seed = options->seed};
+    hsort_options sort = options->sort;
     int threads;
+    sort.keep_host_memory = options->keep_host_memory;
     if (bench_plan_make(options, &plan) != HSORT_OK)
         return report_fail(comm, HSORT_ARGUMENT, "%s", status_text());
     TRY(comm_agree(comm, launch_threads(comm, options->sort.threads, &threads)));
     if (b.input.seed == 0)
         TRY(draw_seed(comm, &b.input.seed));
-    hsort_status status = hsort_create(comm->world, &options->sort, &b.ctx);
+    hsort_status status = hsort_create(comm->world, &sort, &b.ctx);
     if (status != HSORT_OK)
         return report_fail(comm, status, "%s", hsort_last_error(NULL));
     status_clear();

@@ -166,6 +166,8 @@ const struct option_row cli_rows[] = {
      FIELD(sort.device_memory_limit),
      "bytes a rank may take on its GPU, or of the host engine; keys that\n"
      "do not fit are sorted in two passes, through host memory"},
+    {"keep-host-memory", 0, BENCH, PLACEMENT, FLAG, NULL, FIELD(keep_host_memory),
+     "keep the memory of two passes from call to call"},
 
     {"exchange", 0, SORT | BENCH, TUNING, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
      "how keys move between ranks (auto: by ranks, keys and links)"},

@@ -84,6 +84,7 @@ module hypersort
         type(c_ptr) :: should_stop_user
         integer(c_int) :: overwrite_input
         integer(c_int64_t) :: trace_spans
+        integer(c_int) :: keep_host_memory
     end type
 
     type, bind(c) :: hsort_check_result

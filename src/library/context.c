@@ -132,6 +132,9 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
     if (o->overwrite_input != 0 && o->overwrite_input != 1)
         return status_fail(HSORT_ARGUMENT, "options: overwrite_input is %d, not 0 or 1", o->overwrite_input);
+    if (o->keep_host_memory != 0 && o->keep_host_memory != 1)
+        return status_fail(HSORT_ARGUMENT, "options: keep_host_memory is %d, not 0 or 1",
+                           o->keep_host_memory);
     if (o->trace_spans < 0 || o->trace_spans > TRACE_SPANS_MAX)
         return status_fail(HSORT_ARGUMENT, "options: a trace of %lld spans, at most 2^32",
                            (long long)o->trace_spans);
@@ -155,6 +158,7 @@ static hsort_status compare_options(struct comm *comm, const hsort_options *o)
                               (int64_t)o->device_memory_limit,
                               o->binding,
                               o->overwrite_input,
+                              o->keep_host_memory,
                               o->trace_spans};
     hsort_status status = HSORT_OK;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -409,6 +413,7 @@ void hsort_destroy(hsort_context **ctx)
         c->engine->ops->close(c->engine);
     }
     placement_release(&c->placement);
+    run_memory_drop(&c->runs);
     free(c->have_offset);
     free(c->want_offset);
     free(c->even_offset);

@@ -9,6 +9,7 @@
 #include "hypersort.h"
 #include "mpi/comm/placement.h"
 #include "mpi/transport/transport.h"
+#include "src/library/run_memory.h"
 #include "src/library/verify.h"
 
 /* What a context keeps engine memory for. */
@@ -35,6 +36,7 @@ struct hsort_context {
 
     struct kept_memory kept[KEPT_MEMORIES];
     struct spare_memory spare; /* of calls on elements; its engine is set with the one above */
+    struct run_memory runs;    /* options.keep_host_memory; else empty between sorts */
     int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
     unsigned usable_exchanges;             /* bit 1 << kind of each; the same on every rank */
     void *exchange_tables[HSORT_EXCHANGES]; /* of exchange_ops.open() */

@@ -9,7 +9,6 @@
  * Memory is taken, and agreed on, before a key moves; so after a lack of it all keys are as they were. */
 #include "src/library/two_passes.h"
 #include <stdlib.h>
-#include <sys/mman.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
@@ -25,8 +24,7 @@ struct passes {
     int64_t slot; /* elements; the same on every rank */
     size_t slot_bytes;
     size_t run_bytes; /* that the library takes for runs */
-    void *owned_runs; /* [run_bytes] */
-    char *runs;       /* [in_count] where the runs lie: owned_runs, or the input */
+    char *runs;       /* [in_count] where the runs lie: the context's memory, or the input */
 
     int64_t *runs_of;       /* [size] */
     int64_t *first_segment; /* [size + 1] */
@@ -133,46 +131,11 @@ static hsort_status make_pass_tables(struct passes *p)
     return HSORT_OK;
 }
 
-enum { HUGE_PAGE = 2 << 20 };
-
-/* Have all pages of new memory cleared, which a system otherwise does when one is first written. A wish. Rejected: to let
- * the copies out of pass 1 meet new pages, or threads beside these, both of which take longer. */
-static void populate(char *memory, size_t bytes, int threads)
-{
-#ifdef MADV_POPULATE_WRITE
-#pragma omp parallel for num_threads(threads)
-    for (size_t at = 0; at < bytes; at += HUGE_PAGE)
-        (void)madvise(memory + at, HUGE_PAGE, MADV_POPULATE_WRITE);
-#else
-    (void)memory, (void)bytes, (void)threads;
-#endif
-}
-
-/* Ordinary memory, since to pin so much takes longer than it gains; in huge pages where there are some. NULL if there
- * is none. */
-static void *alloc_runs(size_t bytes, int threads)
-{
-    if (fault_hit(FAULT_ALLOC))
-        return NULL;
-    if (bytes < HUGE_PAGE)
-        return malloc(bytes);
-    const size_t pages = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    void *memory = aligned_alloc(HUGE_PAGE, pages);
-    if (!memory)
-        return NULL;
-#ifdef MADV_HUGEPAGE
-    (void)madvise(memory, pages, MADV_HUGEPAGE); // a wish: small pages do as well
-#endif
-    populate(memory, pages, threads);
-    return memory;
-}
-
 static hsort_status take_runs(struct passes *p)
 {
     struct sort *s = p->s;
-    p->runs = p->run_bytes == 0 ? (char *)s->in : NULL; // overwrite_input: the caller has said that it may be
-    if (p->run_bytes > 0)
-        p->runs = p->owned_runs = alloc_runs(p->run_bytes, s->ctx->comm.threads);
+    p->runs = p->run_bytes == 0 ? (char *)s->in // overwrite_input: the caller has said that it may be
+                                : run_memory_take(&s->ctx->runs, p->run_bytes, s->ctx->comm.threads);
     if (p->run_bytes > 0 && !p->runs)
         return status_fail(HSORT_HOST_MEMORY, "no host memory for the runs of %lld %s, %zu bytes",
                            (long long)s->in_count, s->elements ? "elements" : "keys", p->run_bytes);
@@ -228,7 +191,8 @@ static hsort_status reserve_passes(struct passes *p)
     hsort_context *ctx = p->s->ctx;
     TRY(context_unmap(ctx, true));
     p->run_bytes = sort_run_bytes(p->s);
-    hsort_status status = node_memory_check(&ctx->comm, p->run_bytes + room_beside_runs(p));
+    const size_t more = run_memory_growth(&ctx->runs, p->run_bytes) + room_beside_runs(p);
+    hsort_status status = node_memory_check(&ctx->comm, more);
     if ((status = context_agree(ctx, status)) == HSORT_OK)
         status = context_agree(ctx, take_pass_memory(p));
     return status;
@@ -240,7 +204,8 @@ static void free_passes(struct passes *p)
     run_cuts_close(p->cuts);
     pipeline_close(&p->pipeline);
     pass_give_slots(&p->sort, p->pipeline.slot);
-    free(p->owned_runs);
+    if (!p->s->ctx->options.keep_host_memory)
+        run_memory_drop(&p->s->ctx->runs);
     free(p->runs_of);
     free(p->first_segment);
     free(p->run_count);

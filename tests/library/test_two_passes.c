@@ -9,6 +9,7 @@
 #include "hypersort.h"
 #include "kernels/engine.h"
 #include "src/files/input.h"
+#include "src/library/context.h"
 #include "tests/support/device_buffer.h"
 #include "tests/support/distributions.h"
 #include "tests/support/faults.h"
@@ -49,10 +50,9 @@ static char case_text[256];
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */
 
-static hsort_context *open_context(MPI_Comm ranks, size_t limit, bool overwrites, bool reads, const char *why)
+static hsort_options options_for(size_t limit, bool overwrites, bool reads)
 {
     hsort_options options;
-    hsort_context *ctx;
     CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
     options.engine = engine;
     options.transport = HSORT_TRANSPORT_STAGED;
@@ -62,11 +62,23 @@ static hsort_context *open_context(MPI_Comm ranks, size_t limit, bool overwrites
     options.threads = 1; // the workspace of more would be most of the memory
     options.device_memory_limit = limit;
     options.overwrite_input = overwrites;
-    const hsort_status status = hsort_create(ranks, &options, &ctx);
+    return options;
+}
+
+static hsort_context *open_with(MPI_Comm ranks, const hsort_options *options, const char *why)
+{
+    hsort_context *ctx;
+    const hsort_status status = hsort_create(ranks, options, &ctx);
     CHECK(status == HSORT_OK, "%s: %s", why, hsort_last_error(NULL));
     if (status != HSORT_OK)
         MPI_Abort(MPI_COMM_WORLD, 1);
     return ctx;
+}
+
+static hsort_context *open_context(MPI_Comm ranks, size_t limit, bool overwrites, bool reads, const char *why)
+{
+    const hsort_options options = options_for(limit, overwrites, reads);
+    return open_with(ranks, &options, why);
 }
 
 /* Engine memory for slots of so many keys of 8 bytes, and the workspace to sort one: of a rank alone, which has no exchange. */
@@ -330,6 +342,33 @@ static void test_both_ways(uint64_t seed)
     hsort_destroy(&little.ctx);
 }
 
+/* A context that keeps memory has it for more and for fewer runs, and beside what one pass sorts; another one has none after a sort. */
+static void test_kept_memory(uint64_t seed)
+{
+    enum { SORTS = 5, SLOT = 2000 };
+    static const int64_t runs[SORTS] = {10, 10, 5, 25, 10};
+    for (int keeps = 0; keeps < 2; keeps++) {
+        hsort_options options = options_for(limit_for(SLOT), false, true);
+        options.keep_host_memory = keeps;
+        struct little little = {open_with(MPI_COMM_WORLD, &options, "a context that may keep memory"), SLOT,
+                                false, true};
+        size_t most = 0;
+        for (int i = 0; i < SORTS; i++) {
+            uint64_t few[64] = {0}, random = seed + (uint64_t)i;
+            struct test_case c = draw_case(check_random(&random)); // the same on every rank
+            c.input.count = keys_for(&c, SLOT, runs[i], &random);
+            run_case(&c, &little, i);
+            CHECK(hsort_sort(little.ctx, HSORT_U64, HSORT_ASCENDING, few, 64, NULL) == HSORT_OK,
+                  "few keys: %s", hsort_last_error(little.ctx));
+            const struct run_memory *kept = &little.ctx->runs;
+            CHECK(kept->bytes >= most && (kept->bytes > 0 || !keeps || size > 1) && (keeps || !kept->memory),
+                  "%zu bytes are kept, before %zu", kept->bytes, most);
+            most = kept->bytes;
+        }
+        hsort_destroy(&little.ctx);
+    }
+}
+
 /* Runs that lie in memory of the caller's which the system lets nobody else read: that of every other rank. They come by message,
  * also where the others are read. */
 static void test_unreadable_runs(uint64_t seed)
@@ -424,8 +463,8 @@ static void test_least(int64_t count)
     free(keys);
 }
 
-/* The option must be the same everywhere, and one of two. */
-static void test_option(void)
+/* Options must be the same everywhere, and one of two. */
+static void test_options(void)
 {
     hsort_options options;
     hsort_context *ctx;
@@ -436,6 +475,12 @@ static void test_option(void)
     options.overwrite_input = rank == 0;
     if (size > 1)
         CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_ARGUMENT, "overwrite_input of one rank");
+    options.overwrite_input = 0;
+    options.keep_host_memory = -1;
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_ARGUMENT, "keep_host_memory -1");
+    options.keep_host_memory = rank == 0;
+    if (size > 1)
+        CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_ARGUMENT, "keep_host_memory of one rank");
 }
 
 int main(int argc, char **argv)
@@ -448,13 +493,14 @@ int main(int argc, char **argv)
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
     whole = open_context(MPI_COMM_WORLD, 0, false, false, "a context without a limit");
     alone = open_context(MPI_COMM_SELF, 0, false, false, "a context of a rank alone");
-    test_option();
+    test_options();
     test_no_keys();
     uint64_t random = seed;
     const int leasts = size == 1 ? 8 : 1; // each rank finds its own; among several that takes a while
     for (int i = 0; i < leasts; i++)
         test_least(50000 + (int64_t)(check_random(&random) % 50000));
     test_both_ways(seed + (uint64_t)rank);
+    test_kept_memory(seed);
     if (engine == HSORT_ENGINE_HOST) // a GPU's copies may want memory that can be pinned
         test_unreadable_runs(seed + (uint64_t)rank);
     int number = every ? run_matrix(seed, 0) : 0;

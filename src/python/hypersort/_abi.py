@@ -61,6 +61,7 @@ class Options(ctypes.Structure):
         ("should_stop_user", c_void_p),
         ("overwrite_input", c_int),
         ("trace_spans", c_int64),
+        ("keep_host_memory", c_int),
     ]
 
 

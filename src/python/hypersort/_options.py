@@ -18,6 +18,7 @@ _WORDS = {
     "shared_memory": _abi.CHOICES,
     "mpi_device_pointers": _abi.CHOICES,
 }
+_YES_OR_NO = ("overwrite_input", "keep_host_memory")
 _NUMBERS = ("local_rung", "threads", "chunk_bytes", "device_memory_limit", "trace_spans")
 
 
@@ -49,10 +50,10 @@ def make_options(library: Any, given: Dict[str, Any]) -> _abi.Options:
             _set_word(options, name, value)
         elif name in _NUMBERS:
             _set_number(options, name, value)
-        elif name == "overwrite_input":
+        elif name in _YES_OR_NO:
             if not isinstance(value, (bool, np.bool_)):
-                raise TypeError(f"overwrite_input is {value!r}, neither True nor False")
-            options.overwrite_input = bool(value)
+                raise TypeError(f"{name} is {value!r}, neither True nor False")
+            setattr(options, name, bool(value))
         else:
             raise TypeError(f"there is no option {name!r}")
     return options

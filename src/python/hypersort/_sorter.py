@@ -24,7 +24,8 @@ class Sorter(Moves, Looks):
         `engine` ("auto", "host", "cuda"), `exchange`, `transport`, `binding`, `peer_memory`, `shared_memory`,
         `mpi_device_pointers`: words of hypersort.h. `local_rung`, `threads`, `chunk_bytes`, `device_memory_limit`,
         `trace_spans`: numbers. `overwrite_input`: bool; `sort` and `sort_records` may then leave anything in an array that they sort
-        into another one. The same on every rank, but for `threads`.
+        into another one. `keep_host_memory`: bool; host memory that a sort in two passes has taken is kept for the next one. The
+        same on every rank, but for `threads`.
 
     Examples
     --------

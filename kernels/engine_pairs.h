@@ -74,8 +74,9 @@ struct engine_pair_ops {
      * has none for any, as `host`, lacks the three functions below. */
     bool (*can_sort)(const struct engine *engine, const struct engine_pairs *pairs);
 
-    /* Where can_sort(): is it faster than codes of 8 bytes, key and position, would be? Pure. */
-    bool (*beats_codes)(const struct engine *engine, const struct engine_pairs *pairs);
+    /* Where can_sort(): is it faster than codes of 8 bytes, key and position, would be? It may look at some of the keys, and wait for
+     * STREAM_WORK. */
+    hsort_status (*beats_codes)(struct engine *engine, const struct engine_pairs *pairs, bool *beats);
 
     /* Bytes of workspace, by all members but the addresses; which of them are NULL counts. */
     hsort_status (*workspace)(struct engine *engine, const struct engine_pairs *pairs, size_t *bytes);

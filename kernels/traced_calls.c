@@ -222,6 +222,12 @@ static hsort_status traced_write_counted(struct engine *engine, int key_bytes,
     return traced_end(&call, call.own->write_counted(engine, key_bytes, counted, first, count, out));
 }
 
+static hsort_status traced_beats_codes(struct engine *engine, const struct engine_pairs *pairs, bool *beats)
+{
+    const struct traced_call call = begin_work(engine, "look at pairs", pairs->count);
+    return traced_end(&call, call.own->pairs->beats_codes(engine, pairs, beats));
+}
+
 static hsort_status traced_sort_pairs(struct engine *engine, const struct engine_pairs *pairs,
                                       void *workspace)
 {
@@ -365,6 +371,7 @@ static void wrap_groups(struct traced_tables *t, const struct engine_ops *own)
     }
     if (own->pairs) {
         t->pairs = *own->pairs;
+        t->pairs.beats_codes = traced_beats_codes;
         t->pairs.sort = traced_sort_pairs;
         t->pairs.split = traced_split_pairs;
         t->pairs.sort_regions = traced_sort_pair_regions;

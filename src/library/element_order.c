@@ -226,11 +226,13 @@ static struct engine_pairs pairs_of_positions(const struct element_order *order,
                                  .values_out = order->positions};
 }
 
-static bool positions_beat_codes(const struct element_order *order)
+static hsort_status positions_beat_codes(const struct element_order *order, bool *beat)
 {
     const struct engine_pairs pairs = pairs_of_positions(order, NULL);
-    const struct engine *engine = order->ctx->engine;
-    return engine_takes_pairs(order, &pairs) && engine->ops->pairs->beats_codes(engine, &pairs);
+    struct engine *engine = order->ctx->engine;
+    *beat = false;
+    return engine_takes_pairs(order, &pairs) ? engine->ops->pairs->beats_codes(engine, &pairs, beat)
+                                             : HSORT_OK;
 }
 
 /* They travel as they are. */
@@ -303,9 +305,14 @@ static hsort_status find_alone(struct element_order *order, void *keys, bool *do
     *done = false;
     if (!comm_is_alone(&order->ctx->comm) || order->in_two_rounds || order->count == 0)
         return HSORT_OK;
-    if (element_order_has_bare_keys(order))
-        return small && !positions_beat_codes(order) ? sort_numbered_alone(order, keys, done)
-                                                     : sort_positions_alone(order, keys, done);
+    if (element_order_has_bare_keys(order)) {
+        bool beat = true;
+        if (small)
+            TRY(positions_beat_codes(order, &beat));
+        if (beat)
+            TRY(sort_positions_alone(order, keys, done));
+        return *done || !small ? HSORT_OK : sort_numbered_alone(order, keys, done);
+    }
     if (!small && !keys && order->key_bits <= WORD_BITS)
         return sort_field_codes_alone(order, done);
     return HSORT_OK;

@@ -332,6 +332,51 @@ static void draw_trial(int64_t most, bool any_way, uint64_t *random)
                 : run_trial<uint32_t, uint64_t, uint64_t>(t, random);
 }
 
+/* Do positions of so many keys of 4 bytes beat codes, as the engine finds? */
+static bool positions_beat(hsort_type type, hsort_order order, enum input_distribution distribution, int parameter,
+                           int64_t count, uint64_t salt)
+{
+    struct trial t = {};
+    t.count = count;
+    t.input = {distribution, parameter, type, salt, count};
+    struct guarded keys = guarded_new((size_t)count * sizeof(uint32_t), 0);
+    struct engine_pairs pairs = {};
+    bool beat = false;
+    make_keys(t, (uint32_t *)keys.begin);
+    must(ops->stream_synchronize(engine, STREAM_WORK), "make keys");
+    pairs.map = keymap_make(type, order);
+    pairs.count = count;
+    pairs.keys = keys.begin;
+    pairs.value_bytes = 8;
+    must(ops->pairs->beats_codes(engine, &pairs, &beat), "look at pairs");
+    guarded_free(&keys, "look at pairs");
+    return beat;
+}
+
+/* Keys of a sample are found to lie in lumps, or not; few go without a look. */
+static void test_lumps(uint64_t *random)
+{
+    static const struct {
+        hsort_type type;
+        enum input_distribution distribution;
+        int parameter;
+        bool beat;
+    } cases[] = {{HSORT_U32, INPUT_UNIFORM, 0, false}, {HSORT_F32, INPUT_UNIFORM, 0, false},
+                 {HSORT_I32, INPUT_GAUSS, 0, false},   {HSORT_U32, INPUT_SORTED, 0, false},
+                 {HSORT_U32, INPUT_EQUAL, 0, false},   {HSORT_U32, INPUT_RUNS, 1024, false},
+                 {HSORT_U32, INPUT_ZIPF, 20, true},    {HSORT_I32, INPUT_ZIPF, 26, true},
+                 {HSORT_U32, INPUT_KMER, 31, true},    {HSORT_U32, INPUT_ENTROPY, 3, true}};
+    for (const auto &c : cases) {
+        const hsort_order order = check_random(random) % 2 ? HSORT_DESCENDING : HSORT_ASCENDING;
+        const int64_t count = PAIR_POSITIONS_MOST + 1 + (int64_t)(check_random(random) % 100000);
+        const bool beat = positions_beat(c.type, order, c.distribution, c.parameter, count, check_random(random));
+        CHECK(beat == c.beat, "%lld %s of distribution %d:%d, order %d: positions %s codes", (long long)count,
+              hsort_type_name(c.type), c.distribution, c.parameter, order, beat ? "beat" : "do not beat");
+    }
+    CHECK(positions_beat(HSORT_U32, HSORT_ASCENDING, INPUT_UNIFORM, 0, PAIR_POSITIONS_MOST, 1),
+          "few keys do not go with their positions");
+}
+
 #ifdef HSORT_FAULTS
 /* An armed site fails the next call, with a text, and only that one. */
 static void test_fault(void)
@@ -378,6 +423,7 @@ int main(int argc, char **argv)
             draw_trial(i % 2 ? 3000 : 100000, true, &random);
         for (int i = 0; i < large; i++)
             draw_trial(small == 40 ? INT64_C(1) << 22 : INT64_C(1) << 25, true, &random);
+        test_lumps(&random);
     }
 #ifdef HSORT_FAULTS
     test_fault();

@@ -15,6 +15,7 @@
  *
  * Few elements, more than 4 bytes can count, and keys of 4 bytes are sorted by rung 7, which has half as many passes for these as
  * for keys of 8. kernels/README.md has the chapter. */
+#include "kernels/cuda/msd/lumps.cuh"
 #include "kernels/cuda/msd/pair_blocks.cuh"
 #include "kernels/cuda/msd/pair_onesweep.cuh"
 
@@ -318,9 +319,17 @@ static bool pairs_can_sort(const struct engine *base, const struct engine_pairs 
     return known && (can_go_by_levels((const struct cuda_engine *)base, pairs) || can_go_by_onesweep(pairs));
 }
 
-static bool pairs_beat_codes(const struct engine *, const struct engine_pairs *pairs)
+static hsort_status pairs_beat_codes(struct engine *base, const struct engine_pairs *pairs, bool *beat)
 {
-    return pairs->map.key_bytes == 4 && pairs->count <= PAIR_POSITIONS_MOST;
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    const struct device_scope device(engine);
+    *beat = pairs->map.key_bytes == 4 && pairs->count <= PAIR_POSITIONS_MOST;
+    if (*beat || pairs->map.key_bytes != 4 || !can_go_by_onesweep(pairs))
+        return HSORT_OK;
+    TRY(kernel_fault("look for lumps"));
+    const struct numbering<uint32_t> numbering = {pairs->map, (const uint32_t *)pairs->keys, 0,
+                                                  64 - __builtin_clzll((uint64_t)pairs->count - 1)};
+    return look_for_lumps(engine, numbering, pairs->count, beat);
 }
 
 static hsort_status pairs_workspace(struct engine *base, const struct engine_pairs *pairs, size_t *bytes)

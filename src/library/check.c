@@ -13,6 +13,7 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
     TRY(ops->space_of(ctx->engine, count > 0 ? keys : NULL, &space));
     if (space == SPACE_ENGINE)
         return verify_add(verifier, ctx->engine, keys, count);
+    TRY(ops->stream_synchronize(ctx->engine, STREAM_WORK)); // the host's cores may copy keys at once
     for (int64_t done = 0; done < count;) {
         int64_t chunk = count - done < most ? count - done : most;
         const char *from = (const char *)keys + (size_t)done * width;

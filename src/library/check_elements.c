@@ -129,7 +129,7 @@ static hsort_status look_at_piece(const struct element_check *c, int64_t done, i
 static hsort_status look_at_all(const struct element_check *c, struct verifier *verifier)
 {
     hsort_context *ctx = c->order.ctx;
-    TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, c->order.stream));
+    TRY(context_wait_caller(ctx, c->order.stream, SPACE_HOST)); // some of the arrays may lie there
     TRY(context_reserve(ctx, KEPT_SCRATCH, c->buffer_bytes));
     for (int64_t done = 0, some; done < c->order.count; done += some) {
         some = c->order.count - done < c->piece ? c->order.count - done : c->piece;

@@ -107,6 +107,12 @@ hsort_status context_unmap(hsort_context *ctx, bool frees)
     return transport_unmap(ctx->transport, &ctx->comm, frees);
 }
 
+hsort_status context_wait_caller(hsort_context *ctx, void *stream, enum engine_space space)
+{
+    TRY(ctx->engine->ops->stream_wait_caller(ctx->engine, stream));
+    return space == SPACE_HOST ? ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK) : HSORT_OK;
+}
+
 hsort_status context_finish(hsort_context *ctx, hsort_status mine)
 {
     hsort_status status = context_agree(ctx, mine);
@@ -397,6 +403,7 @@ void hsort_destroy(hsort_context **ctx)
     hsort_context *c = ctx ? *ctx : NULL;
     if (!c)
         return;
+    hsort_destroy(&c->on_host);
     if (c->transport) {
         if (comm_usable() == HSORT_OK)
             (void)context_unmap(c, true); // if MPI fails here, nobody can be waited for

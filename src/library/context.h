@@ -53,6 +53,7 @@ struct hsort_context {
         double seconds[HSORT_PHASES];
         hsort_stats sorts; /* of the sorts inside, added up */
     } call; /* on elements, under way: what this rank has done */
+    hsort_context *on_host; /* of a second try (host_call.h) that has lost the other ranks; else NULL */
     char error[CONTEXT_ERROR_BYTES]; /* of the last call that failed, "" if none did */
 };
 
@@ -85,6 +86,10 @@ hsort_status context_agree(hsort_context *ctx, hsort_status mine);
 /* Before context memory is freed: if any rank says that it `frees` some, no rank maps another's afterwards.
  * Collective. Errors HSORT_MPI. */
 hsort_status context_unmap(hsort_context *ctx, bool frees);
+
+/* What the caller has queued on `stream` comes first: before the work on STREAM_WORK; and, if `space` is that of ordinary memory, before
+ * this returns, as the host's cores copy such keys at once. Not collective. Errors: the engine's. */
+hsort_status context_wait_caller(hsort_context *ctx, void *stream, enum engine_space space);
 
 /* End a public collective call: context_agree() on `mine` and keep the line that hsort_last_error() gives.
  * Collective. */

@@ -18,6 +18,9 @@ hsort_status element_array_load(hsort_context *ctx, const void *callers, size_t 
         return HSORT_OK;
     array->memory = NULL;
     TRY(spare_take(&ctx->spare, bytes, &array->memory));
+    // The host's cores copy ordinary memory at once, but the caller's stream may still write to it.
+    if (space == SPACE_HOST)
+        TRY(ops->stream_synchronize(ctx->engine, STREAM_WORK));
     return ops->copy(ctx->engine, STREAM_WORK, array->memory, callers, bytes);
 }
 

@@ -95,6 +95,7 @@ static hsort_status gather_call(struct gather_call *call)
     element_order_close(&call->order);
     const struct host_call again = {
         .arrays = {call->in, call->index, call->out},
+        .stream = call->order.stream,
         .bytes = element_need_of_gather(ctx->comm.size, index_count(call), call->element_bytes),
         .run = gather_on_host,
         .call = call};

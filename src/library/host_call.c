@@ -1,5 +1,6 @@
 #include "src/library/host_call.h"
 #include <string.h>
+#include "kernels/base/first_error.h"
 #include "mpi/comm/node_memory.h"
 
 static bool all_are_in_host_memory(hsort_context *ctx, const struct host_call *call)
@@ -51,7 +52,9 @@ static hsort_status run_on_host(hsort_context *ctx, const struct host_call *call
     if (status == HSORT_OK)
         take_results(ctx, on_host);
     on_host->comm.trace = NULL;
-    if (status != HSORT_MPI) // else ranks may not be together any more
+    if (status == HSORT_MPI) // ranks may not be together any more
+        ctx->on_host = on_host;
+    else
         hsort_destroy(&on_host);
     return status;
 }
@@ -68,6 +71,8 @@ hsort_status host_call_finish(hsort_context *ctx, hsort_status status, const str
         return context_fail(ctx, agreed);
     if (!all)
         return status;
-    status = comm_agree(&ctx->comm, node_memory_check(&ctx->comm, call->bytes));
+    status = context_wait_caller(ctx, call->stream, SPACE_HOST);
+    keep_first_error(&status, node_memory_check(&ctx->comm, call->bytes));
+    status = comm_agree(&ctx->comm, status);
     return status == HSORT_OK ? run_on_host(ctx, call) : context_fail(ctx, status);
 }

@@ -16,6 +16,7 @@ enum { HOST_CALL_ARRAYS = 5 };
 
 struct host_call {
     const void *arrays[HOST_CALL_ARRAYS]; /* that the caller gave; NULL where there is none */
+    void *stream;                         /* the caller's, of whose work they are */
     size_t bytes;                         /* of host memory that this rank takes besides, at most */
     hsort_status (*run)(hsort_context *on_host, const void *call);
     const void *call; /* handed to run() */

@@ -255,6 +255,7 @@ hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order
     free(s.less);
     element_order_close(&s.order);
     const struct host_call again = {.arrays = {keys},
+                                    .stream = stream,
                                     .bytes = 2 * (size_t)count * (size_t)s.order.fields[0].bytes,
                                     .run = select_on_host,
                                     .call = &s};

@@ -197,7 +197,7 @@ static hsort_status load_keys(struct sort *s)
     const int rank = s->ctx->comm.rank;
     if (s->form != FORM_RAW)
         return HSORT_OK;
-    keep_first_error(&s->status, engine->ops->stream_wait_caller(engine, s->stream));
+    keep_first_error(&s->status, context_wait_caller(s->ctx, s->stream, s->in_space));
     if (!s->fits) {
         // Into the scratch buffer: x.keys may be the caller's memory that they come from.
         keep_first_error(&s->status, engine->ops->stream_synchronize(engine, STREAM_WORK));

@@ -188,7 +188,8 @@ static hsort_status find_unique(struct unique_call *call)
     TRY(context_enter(ctx));
     struct trace_span *span = trace_begin(ctx->comm.trace, "find equal keys");
     const hsort_status status = trace_end_with(span, run_unique(call, check_unique(call)));
-    struct host_call again = {.arrays = {call->keys}, .run = unique_on_host, .call = call};
+    struct host_call again = {
+        .arrays = {call->keys}, .stream = call->order.stream, .run = unique_on_host, .call = call};
     element_array_free(ctx, &call->loaded);
     for (int i = 0; i < OUTPUTS; i++) {
         again.arrays[1 + i] = call->out[i].callers;

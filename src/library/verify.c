@@ -139,9 +139,10 @@ hsort_status verify_finish(const struct verifier *verifier, struct comm *comm, h
     struct verified_part *parts = malloc((size_t)comm->size * sizeof *parts);
     hsort_status status =
         parts ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the checks of %d ranks", comm->size);
-    TRY(comm_agree(comm, status));
-    status =
-        comm_gather_words(comm, (const uint64_t *)&own, sizeof own / sizeof(uint64_t), (uint64_t *)parts);
+    status = comm_agree(comm, status);
+    if (status == HSORT_OK)
+        status =
+            comm_gather_words(comm, (const uint64_t *)&own, sizeof own / sizeof(uint64_t), (uint64_t *)parts);
     if (status == HSORT_OK)
         join_parts(parts, comm->size, result);
     free(parts);

@@ -56,6 +56,40 @@ static void CUDART_CB sleep_in_stream(void *unused)
     usleep(3000);
 }
 
+/* Bytes that a stream brings to host memory. */
+struct late_bytes {
+    void *to;
+    size_t bytes;
+    unsigned char from[];
+};
+
+static void CUDART_CB copy_in_stream(void *user)
+{
+    struct late_bytes *late = user;
+    usleep(3000);
+    memcpy(late->to, late->from, late->bytes);
+    free(late);
+}
+
+/* A copy from the device to pageable memory would make the caller wait. */
+static bool bring_by_host(void *to, const void *from, size_t bytes, cudaStream_t stream)
+{
+    struct late_bytes *late = malloc(sizeof *late + bytes);
+    if (!late)
+        return false;
+    late->to = to;
+    late->bytes = bytes;
+    memcpy(late->from, from, bytes);
+    return cudaLaunchHostFunc(stream, copy_in_stream, late) == cudaSuccess;
+}
+
+static bool is_host_memory(const void *memory)
+{
+    struct cudaPointerAttributes attributes;
+    return cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&
+           (attributes.type == cudaMemoryTypeUnregistered || attributes.type == cudaMemoryTypeHost);
+}
+
 bool device_buffer_copy_late(void *to, const void *from, size_t bytes, bool by_default, void **stream)
 {
     // Non-blocking: the default stream does not wait for it by accident. Blocking: it does.
@@ -66,6 +100,8 @@ bool device_buffer_copy_late(void *to, const void *from, size_t bytes, bool by_d
     if (!*late && cudaStreamCreateWithFlags(late, flags[by_default]) != cudaSuccess)
         return false;
     *stream = by_default ? NULL : *late;
+    if (is_host_memory(to))
+        return bring_by_host(to, from, bytes, *late);
     // From device memory: a copy from pageable host memory would make this call wait.
     return cudaMallocAsync(&staging, bytes, *late) == cudaSuccess &&
            cudaMemcpyAsync(staging, from, bytes, cudaMemcpyDefault, *late) == cudaSuccess &&

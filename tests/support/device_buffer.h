@@ -18,7 +18,7 @@ void device_buffer_free(enum buffer_kind kind, void *memory);
 /* Copy between buffers of any kind, complete on return. */
 bool device_buffer_copy(void *to, const void *from, size_t bytes);
 
-/* Copy into device or managed memory so late that only who waits for *stream will see it: the stream of the copy first
+/* Copy into memory so late that only who waits for *stream will see it: the stream of the copy first
  * sleeps. `by_default`: *stream is the default stream, which waits for the one of the copy, but has no work itself. */
 bool device_buffer_copy_late(void *to, const void *from, size_t bytes, bool by_default, void **stream);
 

@@ -306,7 +306,27 @@ bool file_is_input(const struct file_in *input, const struct stat *facts)
     for (int i = 0; input && i < input->parts; i++)
         if (facts->st_dev == input->part[i].device && facts->st_ino == input->part[i].inode)
             return true;
+    for (int i = 0; input && i < input->behinds; i++)
+        if (facts->st_dev == input->behind[i].device && facts->st_ino == input->behind[i].inode)
+            return true;
     return false;
+}
+
+hsort_status file_add_behind(struct file_in *file, const char *path)
+{
+    struct stat facts;
+    if (stat(path, &facts) != 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? HSORT_OK
+                   : status_fail(HSORT_IO, "%s: cannot be looked at: %s", path, strerror(errno));
+    if (file_is_input(file, &facts))
+        return HSORT_OK;
+    struct file_behind *more = realloc(file->behind, (size_t)(file->behinds + 1) * sizeof *more);
+    if (!more)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory to remember it", path);
+    file->behind = more;
+    more[file->behinds++] = (struct file_behind){.device = facts.st_dev, .inode = facts.st_ino};
+    return HSORT_OK;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
@@ -416,6 +436,7 @@ void file_close(struct file_in *file)
         free(file->part[i].path);
     }
     free(file->part);
+    free(file->behind);
     free(file->path);
     free((char *)file->element.descr);
     *file = (struct file_in){.path = NULL};

@@ -80,6 +80,12 @@ struct file_part {
     struct timespec changed;
 };
 
+/* A file that an input leads to: no output may replace it either. */
+struct file_behind {
+    dev_t device;
+    ino_t inode;
+};
+
 /* Key files open for reading on every rank, one behind the other. */
 struct file_in {
     char *path; /* for texts: of the only file, or "a.npy and 2 more"; owned */
@@ -91,6 +97,8 @@ struct file_in {
     struct file_part *part; /* [parts]; owned */
     int parts;
     bool cuts; /* chunks that end at round places of one file could cut keys of one with swapped bytes */
+    struct file_behind *behind; /* [behinds] files that have some of its bytes; owned */
+    int behinds;
 };
 
 /* A key file being written under a temporary name beside its own. */
@@ -141,6 +149,10 @@ size_t file_in_lead(const struct file_in *file, int64_t at);
  * was given it, is no change: what was opened is read to the end. Not collective. Errors HSORT_IO: it was
  * changed. */
 hsort_status file_check_unchanged(const struct file_in *file);
+
+/* Let the file at `path`, if there is one, count as the input, too: the output must be another. Not collective. Errors HSORT_IO (it
+ * cannot be looked at), HSORT_HOST_MEMORY. */
+hsort_status file_add_behind(struct file_in *file, const char *path);
 
 void file_close(struct file_in *file); /* not collective */
 

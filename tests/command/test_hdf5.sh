@@ -172,7 +172,7 @@ reports()
     json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc'"
     json "r['datasets'] == ['cube', 'id', 'kind', 'long', 'pos', 'sub/more']"
     json "r['left'] == 'five (5 rows), one (no rows), soft (a link), sub/few (3 rows), sub/soft (a link), sub/type (a type), \
-sub/up (a group around it), to of sub (references), reference of id (references)'"
+sub/up (a group around it), reference of id (references), to of sub (references)'"
     json "r['inputs'] == ['snap.h5:/g'] and r['output'] == 'x.h5:/g' and r['verify']['stable'] and 'HDF5 ' in r['build']"
     ok 0 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --json
     json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000 and r['trace'] is None"
@@ -357,6 +357,7 @@ with h5py.File("all.h5", "w") as file:
     group.create_dataset("out", data=np.arange(60.0), external=[("outside.bin", 0, 480)])
 PYTHON
     local before
+    refused 2 2 "part1.h5: is the input; the output must be another file" sort all.h5:/g -o part1.h5:/P --key id
     before=$(sha256sum outside.bin part?.h5)
     ok 2 sort all.h5:/g -o x.h5:/g --key id -q
     [ "$(sha256sum outside.bin part?.h5)" = "$before" ] || fail "data outside of the input's file have changed"
@@ -370,6 +371,109 @@ with h5py.File("all.h5") as given, h5py.File("x.h5") as found:
         assert not found["g"][name].is_virtual and found["g"][name].external is None
 PYTHON
     rm all.h5 x.h5 part?.h5 outside.bin
+}
+
+# What leads to other files: an output through such a link would change one of them, and none may be replaced from which rows come.
+other_files()
+{
+    mkdir in
+    "$h5py" "$SOURCE/tests/command/hdf5_other_files.py" || fail "its files"
+    local input key=(--key id)
+    refused 3 2 "ext.h5:/e/P: leads to another file, by an external link" sort cor.h5:/P -o ext.h5:/e/P "${key[@]}"
+    for input in e/P/id e/new/P soft/P self/P gone/P; do
+        refused 0 2 "ext.h5:/$input: leads to another file" sort cor.h5:/P -o "ext.h5:/$input" "${key[@]}"
+    done
+    refused 2 2 "only.h5:/e/P: leads to another file" sort cor.h5:/P -o only.h5:/e/P "${key[@]}"
+    for input in ext.h5:/e/P ext.h5:/soft/P in/of_victim.h5:/P of_virtual.h5:/P of_link.h5:/P of_own.h5:/P; do
+        refused 0 2 "victim.h5: is the input; the output must be another file" sort "$input" -o victim.h5:/P "${key[@]}"
+    done
+    refused 0 2 "victim.h5: is the input; the output must be another file" sort ext.h5:/e/P/id -o victim.h5:/P
+    refused 3 2 "victim.h5: is the input; the output must be another file" sort cor.h5:/P ext.h5:/e/P -o victim.h5:/P "${key[@]}"
+    refused 0 2 "raw.h5: is the input; the output must be another file" sort in/of_bytes.h5:/P -o raw.h5:/P "${key[@]}"
+    refused 0 2 "block2.h5: is the input; the output must be another file" sort of_blocks.h5:/P -o block2.h5:/P "${key[@]}"
+    refused 2 2 "of_itself.h5:/P: a virtual dataset leads to itself" sort of_itself.h5:/P -o x.h5:/P "${key[@]}"
+    # What is itself a link is replaced, not what it leads to.
+    local before
+    before=$(sha256sum victim.h5)
+    ok 2 sort cor.h5:/P -o ext.h5:/e "${key[@]}" -q
+    ok 2 sort cor.h5:/P -o ext.h5:/new/P "${key[@]}" -q
+    [ "$(sha256sum victim.h5)" = "$before" ] || fail "a file that a link led to has changed"
+    ok 0 check ext.h5:/e "${key[@]}" --against cor.h5:/P
+    ok 0 check ext.h5:/new/P "${key[@]}" --against cor.h5:/P
+    rm -r in cor.h5 victim.h5 ext.h5 only.h5 of_*.h5 raw.h5 block?.h5
+}
+
+# Several files, of which a later one has datasets that the first one lacks.
+later_files()
+{
+    "$h5py" - <<'PYTHON'
+import h5py
+import numpy as np
+def make(name, rows, **members):
+    with h5py.File(name, "w") as file:
+        file["P/id"] = np.arange(rows)
+        for member, values in members.items():
+            file["P/" + member.replace("_", "/")] = values
+make("first.h5", 9, few=np.arange(5))
+make("more.h5", 7, only=np.arange(7))
+make("inner.h5", 7, G_z=np.arange(7))
+make("length.h5", 5, few=np.arange(5), other=np.arange(4))
+PYTHON
+    refused 3 2 "more.h5:/P: has dataset 'only', and first.h5:/P has none of that name" \
+        sort first.h5:/P more.h5:/P -o x.h5:/P --key id
+    refused 0 2 "inner.h5:/P: has dataset 'G/z', and first.h5:/P has none of that name" \
+        check first.h5:/P length.h5:/P inner.h5:/P --key id
+    # What the first one has in another length is left, and named.
+    ok 2 sort first.h5:/P length.h5:/P -o x.h5:/P --key id --json
+    json "r['datasets'] == ['id'] and r['left'] == 'few (5 rows)' and r['records'] == 14"
+    rm first.h5 more.h5 inner.h5 length.h5 x.h5
+}
+
+# Members and attributes in the order of their making, where that is kept, and attributes of long names.
+order_of_making()
+{
+    "$h5py" - <<'PYTHON'
+import h5py
+import numpy as np
+names = [f"{number * 7 % 20}" for number in range(20)]
+with h5py.File("made.h5", "w", libver="latest", track_order=True) as file:
+    kept = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
+    kept.set_link_creation_order(h5py.h5p.CRT_ORDER_TRACKED) # without an index
+    kept.set_attr_creation_order(h5py.h5p.CRT_ORDER_TRACKED)
+    h5py.h5g.create(file.id, b"g", gcpl=kept)
+    group = file["g"]
+    for name in names:
+        if int(name) % 3 == 0:
+            group.create_group(name, track_order=True)["b"] = np.arange(9)
+            group[name]["a"] = np.arange(9)
+        else:
+            group.create_dataset(name, data=np.arange(9), track_order=True)
+        for attribute in names[:12]:
+            group[name].attrs[attribute] = 1
+    for attribute in names:
+        group.attrs[attribute] = 2
+    for length in (511, 512, 5000):
+        group.attrs["n" * length] = length
+    group["none"] = np.arange(9)
+    group["none"].attrs["n" * 600] = "text"
+    for name in "second", "first":
+        file[name] = np.arange(9)
+PYTHON
+    ok 3 sort made.h5:/g -o x.h5:/g --key 7:desc --json
+    json "r['left'] is None and r['datasets'] == sorted(r['datasets'])"
+    ok 2 sort made.h5:/ -o y.h5:/ --key g/7 -q
+    "$h5py" - <<'PYTHON' || fail "the order of making, or a long name"
+import h5py
+for name, place in ("x.h5", "g"), ("y.h5", "/"):
+    with h5py.File("made.h5") as given, h5py.File(name) as found:
+        members = []
+        given[place].visit(members.append)
+        for member in [".", *members]:
+            one, other = given[place][member], found[place][member]
+            assert list(other.attrs.items()) == list(one.attrs.items()), member
+            assert isinstance(one, h5py.Dataset) or list(one) == list(other), member
+PYTHON
+    rm made.h5 x.h5 y.h5
 }
 
 # A library that is wrong must be found out.
@@ -464,7 +568,7 @@ PYTHON
         refused "$ranks" 3 "rank 0 on |disk/x.h5: cannot reserve |No space left" sort noise.h5:/plain/id -o disk/x.h5:/g
         run "$ranks" sort noise.h5:/packed/id -o disk/x.h5:/g
         # Open MPI says a word of its own.
-        [ "$code" = 3 ] && [ "$(grep -c '^hypersort: ' "$work.err")" = 1 ] && grep -q 'disk/x.h5: .*cannot be written' "$work.err" ||
+        [ "$code" = 3 ] && [ "$(grep -c '^hypersort: ' "$work.err")" = 1 ] && grep -q 'disk/x.h5: .*cannot be written: No space left on device' "$work.err" ||
             fail "a full disk on $ranks ranks: exit code $code"
         [ -z "$(ls disk)" ] || fail "on a full disk stays $(ls disk)"
     done
@@ -474,5 +578,5 @@ PYTHON
 
 [ -n "${PARTS:-}" ] || drawn_groups
 make_hdf5
-run_parts refusals usage reports groups pieces many_datasets elsewhere wrong_library failures_of_ranks stopped full_disk
+run_parts refusals usage reports groups pieces many_datasets elsewhere other_files later_files order_of_making wrong_library failures_of_ranks stopped full_disk
 finish

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include "src/command/records_hdf5.h"
 
 /* What the first call that failed gave as its innermost cause; "" unless one has failed. */
@@ -42,6 +43,13 @@ const char *hdf5_version(void)
 void hdf5_forget(void)
 {
     cause[0] = '\0';
+}
+
+const char *hdf5_cause_of_disk(int fd)
+{
+    struct statvfs disk;
+    return fstatvfs(fd, &disk) == 0 && disk.f_blocks > 0 && disk.f_bavail == 0 ? ": No space left on device"
+                                                                               : "";
 }
 
 hsort_status hdf5_fail(hsort_status status, const char *format, ...)

@@ -7,6 +7,9 @@
 /* status_fail() with this text, and behind it the innermost cause that HDF5 gives, if it gives any. Not collective. */
 hsort_status hdf5_fail(hsort_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* ": " and the cause if the disk of this open file has no room, which HDF5 does not tell; else "". Not collective. Static. */
+const char *hdf5_cause_of_disk(int fd);
+
 /* Some call has failed that may: it is no cause of what fails next. Not collective. */
 void hdf5_forget(void);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "src/command/hdf5/hdf5_behind.h"
 #include "src/command/hdf5/hdf5_error.h"
 #include "src/command/hdf5/hdf5_walk.h"
 #include "src/command/report.h"
@@ -96,24 +97,27 @@ static hsort_status add_column(struct hdf5_in *in, const char *name)
     if (!more)
         return fail_names(in);
     in->column = more;
-    more[in->columns] = (struct hdf5_column){.name = strdup(name), .type = H5I_INVALID_HID};
+    more[in->columns] =
+        (struct hdf5_column){.name = strdup(name), .type = H5I_INVALID_HID, .member = in->members};
     if (!more[in->columns].name)
         return fail_names(in);
     in->columns++;
+    in->members++;
     return HSORT_OK;
 }
 
 /* One more group below the one that is sorted. */
 static hsort_status add_group(struct hdf5_in *in, const char *name)
 {
-    char **more = realloc(in->group, (size_t)(in->groups + 1) * sizeof *more);
+    struct hdf5_group *more = realloc(in->group, (size_t)(in->groups + 1) * sizeof *more);
     if (!more)
         return fail_names(in);
     in->group = more;
-    more[in->groups] = strdup(name);
-    if (!more[in->groups])
+    more[in->groups] = (struct hdf5_group){.name = strdup(name), .member = in->members};
+    if (!more[in->groups].name)
         return fail_names(in);
     in->groups++;
+    in->members++;
     return HSORT_OK;
 }
 
@@ -273,6 +277,33 @@ static hsort_status open_datasets(struct hdf5_in *in, int number, const char *al
     return HSORT_OK;
 }
 
+/* A file behind the first one. */
+struct further {
+    const struct hdf5_in *in;
+    int number;
+};
+
+/* hdf5_visit: what the first file lacks would be lost without a word. */
+static hsort_status refuse_more(void *user, const char *name, hid_t object, const char *why)
+{
+    const struct further *further = user;
+    const struct hdf5_in *in = further->in;
+    if (why || H5Iget_type(object) != H5I_DATASET || rows_of(object) != in->part[further->number].count ||
+        H5Lexists(in->part[0].object, name, H5P_DEFAULT) > 0)
+        return HSORT_OK;
+    hdf5_forget(); // of a group that the first one lacks
+    return status_fail(HSORT_FORMAT, "%s: has dataset '%.100s', and %s has none of that name",
+                       in->files.part[further->number].path, name, in->files.part[0].path);
+}
+
+static hsort_status check_further(const struct hdf5_in *in, int number)
+{
+    struct further further = {in, number};
+    if (in->is_dataset)
+        return HSORT_OK;
+    return hdf5_walk(in->files.part[number].path, in->part[number].object, refuse_more, &further);
+}
+
 /* Lay the columns out in a row, and say of it what NumPy would. */
 static hsort_status lay_out_columns(struct hdf5_in *in)
 {
@@ -300,6 +331,10 @@ static hsort_status open_places(struct hdf5_in *in, const struct hdf5_place *pla
     TRY(list_columns(in, key));
     for (int i = 0; i < in->files.parts; i++)
         TRY(open_datasets(in, i, places[i].path));
+    for (int i = 1; i < in->files.parts; i++)
+        TRY(check_further(in, i));
+    for (int i = 0; i < in->files.parts; i++)
+        TRY(hdf5_add_behind(&in->part[i], in->columns, &in->files));
     return lay_out_columns(in);
 }
 
@@ -381,7 +416,7 @@ void hdf5_close_in(struct hdf5_in *in)
             H5Tclose(in->column[c].type);
     }
     for (int i = 0; i < in->groups; i++)
-        free(in->group[i]);
+        free(in->group[i].name);
     free(in->part);
     free(in->column);
     free(in->group);

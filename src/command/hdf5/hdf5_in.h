@@ -19,8 +19,14 @@ struct hdf5_column {
     size_t row_bytes;   /* may be 0 */
     size_t offset;      /* of a row of all columns, one behind the other */
     int64_t chunk_rows; /* 0: not in chunks */
+    int member;         /* its place among all datasets and groups, as they are visited */
     bool filtered;      /* chunks are packed */
     bool odd;           /* it has numbers that cannot be keys */
+};
+
+struct hdf5_group {
+    char *name; /* from the group that is sorted on; owned */
+    int member; /* as of a column */
 };
 
 struct hdf5_part {
@@ -39,8 +45,9 @@ struct hdf5_in {
     struct hdf5_part *part;     /* [files.parts] owned */
     struct hdf5_column *column; /* [columns] owned, in the order of their names */
     int columns;
-    char **group; /* [groups] names of the groups in it, outer ones first; owned, as are the names */
+    struct hdf5_group *group; /* [groups] in it, outer ones first; owned */
     int groups;
+    int members;            /* columns and groups */
     int64_t count;          /* rows of all files */
     size_t row_bytes;       /* of all columns */
     struct hdf5_text left;  /* what of the group does not come along, with commas, and why; empty: nothing */

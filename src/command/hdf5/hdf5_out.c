@@ -61,6 +61,11 @@ hsort_status hdf5_create_out(struct comm *comm, const struct hdf5_in *in, const 
 
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
 
+static hsort_status fail_written(const struct hdf5_out *out)
+{
+    return hdf5_fail(HSORT_IO, "%s: cannot be written%s", out->file.path, hdf5_cause_of_disk(out->file.fd));
+}
+
 /* One piece of each rank. A rank that has failed takes part with nothing. Errors: of this rank. */
 static hsort_status write_dataset_piece(const struct hdf5_out *out, hid_t dataset,
                                         const struct hdf5_column *column, int64_t first, int64_t count,
@@ -75,7 +80,8 @@ static hsort_status write_dataset_piece(const struct hdf5_out *out, hid_t datase
                              column->name, strerror(ENOSPC));
     hdf5_select_rows(dataset, column, first, status == HSORT_OK ? count : 0, &in_file, &in_memory);
     if (H5Dwrite(dataset, column->type, in_memory, in_file, transfer, rows) < 0 && status == HSORT_OK)
-        status = hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be written", out->file.path, column->name);
+        status = hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be written%s", out->file.path, column->name,
+                           hdf5_cause_of_disk(out->file.fd));
     H5Sclose(in_file);
     H5Sclose(in_memory);
     return status;
@@ -132,17 +138,14 @@ hsort_status hdf5_write_rows(struct hdf5_out *out, int column, int64_t first, in
                                          : HSORT_OK));
     // After a failure HDF5 is left as it is: to end with it takes all ranks, and what failed may fail again.
     TRY(write_dataset_pieces(out, dataset, written, first, count, rows, progress, done));
-    return launch_agree_late(out->comm, H5Dclose(dataset) < 0
-                                            ? hdf5_fail(HSORT_IO, "%s: cannot be written", out->file.path)
-                                            : HSORT_OK);
+    return launch_agree_late(out->comm, H5Dclose(dataset) < 0 ? fail_written(out) : HSORT_OK);
 }
 
 hsort_status hdf5_finish_rows(struct hdf5_out *out)
 {
     const herr_t failed = H5Fclose(out->handle);
     out->handle = H5I_INVALID_HID;
-    return launch_agree_late(
-        out->comm, failed < 0 ? hdf5_fail(HSORT_IO, "%s: cannot be written", out->file.path) : HSORT_OK);
+    return launch_agree_late(out->comm, failed < 0 ? fail_written(out) : HSORT_OK);
 }
 
 hsort_status hdf5_read_back(const struct hdf5_out *out, int column, int64_t first, int64_t count, void *rows)

@@ -82,30 +82,52 @@ static herr_t copy_attribute(hid_t from, hid_t object, const char *name, bool *l
     return failed;
 }
 
+/* The name of an attribute, for the caller to free; NULL: it cannot be read. */
+static char *name_of(hid_t attribute)
+{
+    const ssize_t length = H5Aget_name(attribute, 0, NULL);
+    char *name = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (name && H5Aget_name(attribute, (size_t)length + 1, name) == length)
+        return name;
+    free(name);
+    return NULL;
+}
+
+/* In which order attributes are made: that of their making where the object keeps it. */
+static H5_index_t attribute_order(hid_t object)
+{
+    const hid_t given =
+        H5Iget_type(object) == H5I_GROUP ? H5Gget_create_plist(object) : H5Dget_create_plist(object);
+    unsigned order = 0;
+    H5Pget_attr_creation_order(given, &order);
+    H5Pclose(given);
+    return order & H5P_CRT_ORDER_TRACKED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
+}
+
 /* All of an object; `what` is for texts. */
 static hsort_status copy_attributes(const struct skeleton *made, hid_t from, hid_t to, const char *what)
 {
     const char *path = made->in->files.part[0].path;
+    const H5_index_t order = attribute_order(from);
     H5O_info_t facts;
     if (H5Oget_info(from, &facts) < 0)
         return hdf5_fail(HSORT_FORMAT, "%s: %s: its attributes cannot be read", path, what);
     for (hsize_t i = 0; i < facts.num_attrs; i++) {
-        char name[512] = "";
         bool stays = false;
-        const hid_t attribute =
-            H5Aopen_by_idx(from, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT);
-        herr_t failed = attribute < 0 ? -1 : 0;
-        if (failed >= 0 && H5Aget_name(attribute, sizeof name, name) >= (ssize_t)sizeof name)
-            stays = true;
-        else if (failed >= 0)
-            failed = copy_attribute(attribute, to, name, &stays);
+        const hid_t attribute = H5Aopen_by_idx(from, ".", order, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT);
+        char *name = attribute < 0 ? NULL : name_of(attribute);
+        const herr_t failed = name ? copy_attribute(attribute, to, name, &stays) : -1;
         if (attribute >= 0)
             H5Aclose(attribute);
-        if (failed < 0)
-            return hdf5_fail(HSORT_IO, "%s: attribute '%.100s' of %s cannot be copied", path, name, what);
         if (stays)
             hdf5_text_add(made->left, "%s%.100s of %s (references)", made->left->length > 0 ? ", " : "", name,
                           what);
+        const hsort_status status = failed < 0
+                                        ? hdf5_fail(HSORT_IO, "%s: attribute '%.100s' of %s cannot be copied",
+                                                    path, name ? name : "", what)
+                                        : HSORT_OK;
+        free(name);
+        TRY(status);
     }
     return HSORT_OK;
 }
@@ -119,7 +141,10 @@ static hid_t make_properties(hid_t dataset)
     hid_t properties = given;
     const H5D_layout_t layout = H5Pget_layout(given);
     if (H5Pget_external_count(given) > 0 || layout == H5D_VIRTUAL) { // whose data lie in other files
+        unsigned order = 0;
         properties = H5Pcreate(H5P_DATASET_CREATE);
+        H5Pget_attr_creation_order(given, &order);
+        H5Pset_attr_creation_order(properties, order);
         H5Pclose(given);
     } else if (layout != H5D_CHUNKED) {
         H5Pset_layout(properties, H5D_CONTIGUOUS);
@@ -174,9 +199,9 @@ static hsort_status make_dataset(const struct skeleton *made, int number)
 
 /* How a group is to be stored: as the input's is. The input's list itself also says where in its file many links lie, which HDF5
  * would take for places in ours. */
-static hid_t make_group_properties(hid_t from)
+static void copy_group_properties(hid_t from, hid_t properties)
 {
-    const hid_t given = H5Gget_create_plist(from), properties = H5Pcreate(H5P_GROUP_CREATE);
+    const hid_t given = H5Gget_create_plist(from);
     unsigned order = 0, most = 8, least = 6; // HDF5's own
     H5Pget_link_creation_order(given, &order);
     H5Pset_link_creation_order(properties, order);
@@ -186,15 +211,15 @@ static hid_t make_group_properties(hid_t from)
     H5Pset_attr_creation_order(properties, order);
     H5Pget_attr_phase_change(given, &most, &least);
     H5Pset_attr_phase_change(properties, most, least);
-    H5Pset_obj_track_times(properties, false);
+    H5Pset_obj_track_times(properties, false); // the same command makes the same file
     H5Pclose(given);
-    return properties;
 }
 
 /* A group like `from`, with its attributes; the root is there. `what` is for texts. */
 static hsort_status make_group(const struct skeleton *made, hid_t from, const char *path, const char *what)
 {
-    const hid_t properties = make_group_properties(from);
+    const hid_t properties = H5Pcreate(H5P_GROUP_CREATE);
+    copy_group_properties(from, properties);
     const hid_t group = path[1] == '\0' ? H5Gopen2(made->file, path, H5P_DEFAULT)
                                         : H5Gcreate2(made->file, path, made->links, properties, H5P_DEFAULT);
     H5Pclose(properties);
@@ -219,19 +244,51 @@ static hsort_status make_inner_group(const struct skeleton *made, const char *na
     return status;
 }
 
+static int column_of(const struct hdf5_in *in, int member)
+{
+    int column = 0;
+    while (in->column[column].member != member)
+        column++;
+    return column;
+}
+
+/* In the order of the walk: where groups keep the order of making, it is that of the input. */
 static hsort_status fill_file(const struct skeleton *made)
 {
     const struct hdf5_in *in = made->in;
     if (!in->is_dataset)
         TRY(make_group(made, in->part[0].object, made->place->path, "the group"));
-    for (int i = 0; i < in->groups; i++)
-        TRY(make_inner_group(made, in->group[i]));
-    for (int i = 0; i < in->columns; i++)
-        TRY(make_dataset(made, i));
+    for (int member = 0, group = 0; member < in->members; member++)
+        if (group < in->groups && in->group[group].member == member)
+            TRY(make_inner_group(made, in->group[group++].name));
+        else
+            TRY(make_dataset(made, column_of(in, member)));
     return HSORT_OK;
 }
 
 /* ---- What was there ------------------------------------------------------------------------------------------ */
+
+/* H5L_elink_traverse_t: another file is neither opened nor changed. */
+static herr_t meet_external_link(const char *parent_file, const char *parent_group, const char *child_file,
+                                 const char *child_object, unsigned *flags, hid_t access, void *met)
+{
+    (void)parent_file, (void)parent_group, (void)child_file, (void)child_object, (void)flags, (void)access;
+    *(bool *)met = true;
+    return -1;
+}
+
+/* Does the way down to the path lead through an external link? What is there would be changed in the file that it leads to, which may
+ * be the old one itself. The last link of the path is only replaced. */
+static bool leads_away(hid_t file, const char *path)
+{
+    bool met = false;
+    const hid_t access = H5Pcreate(H5P_LINK_ACCESS);
+    H5Pset_elink_cb(access, meet_external_link, &met);
+    H5Lexists(file, path, access); // fails, too, where less of the path is there
+    H5Pclose(access);
+    hdf5_forget();
+    return met;
+}
 
 /* Has a file anything else than what lies at the path, and groups of nothing else down to it? */
 static bool has_more(hid_t file, const char *path)
@@ -298,18 +355,24 @@ static hsort_status look_at_old(const struct file_out *out, const struct hdf5_pl
     if (old < 0)
         return hdf5_fail(HSORT_FORMAT,
                          "%s: is there and has more than is to be written, but cannot be opened", out->path);
-    *stays = has_more(old, place->path);
+    const bool away = leads_away(old, place->path);
+    *stays = !away && has_more(old, place->path);
     H5Fclose(old);
-    return HSORT_OK;
+    return away ? status_fail(HSORT_ARGUMENT, "%s:%.200s: leads to another file, by an external link",
+                              out->path, place->path)
+                : HSORT_OK;
 }
 
 /* The file, open, with what stays of the old one. */
-static hsort_status begin_file(const struct file_out *out, const struct hdf5_place *place, hid_t *file)
+static hsort_status begin_file(const struct hdf5_in *in, const struct file_out *out,
+                               const struct hdf5_place *place, hid_t *file)
 {
     bool stays;
     TRY(look_at_old(out, place, &stays));
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS), properties = H5Pcreate(H5P_FILE_CREATE);
-    H5Pset_obj_track_times(properties, false);                       // the same command makes the same file
+    H5Pset_obj_track_times(properties, false);
+    if (!in->is_dataset && place->path[1] == '\0') // the file's own group
+        copy_group_properties(in->part[0].object, properties);
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); // for attributes of more than 64 KiB
     const hsort_status copied = stays ? copy_old_file(out) : HSORT_OK;
     *file = copied != HSORT_OK ? H5I_INVALID_HID
@@ -333,11 +396,11 @@ hsort_status hdf5_make_skeleton(const struct hdf5_in *in, const struct hdf5_plac
     struct skeleton made = {in, place, out, H5I_INVALID_HID, H5Pcreate(H5P_LINK_CREATE), left};
     H5Pset_create_intermediate_group(made.links, 1);
     H5Pset_char_encoding(made.links, H5T_CSET_UTF8);
-    hsort_status status = begin_file(out, place, &made.file);
+    hsort_status status = begin_file(in, out, place, &made.file);
     if (status == HSORT_OK)
         status = fill_file(&made);
     if (made.file >= 0 && H5Fclose(made.file) < 0 && status == HSORT_OK)
-        status = hdf5_fail(HSORT_IO, "%s: cannot be made", out->path);
+        status = hdf5_fail(HSORT_IO, "%s: cannot be made%s", out->path, hdf5_cause_of_disk(out->fd));
     H5Pclose(made.links);
     return status;
 }

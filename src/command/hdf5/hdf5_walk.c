@@ -20,12 +20,23 @@ struct walk {
 
 static hsort_status walk_group(struct walk *walk, hid_t group);
 
+/* In which order members are visited: that of their making where the group keeps it. */
+static H5_index_t member_order(hid_t group)
+{
+    const hid_t given = H5Gget_create_plist(group);
+    unsigned order = 0;
+    H5Pget_link_creation_order(given, &order);
+    H5Pclose(given);
+    return order & H5P_CRT_ORDER_TRACKED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
+}
+
 /* Set the name from `length` on to that of member `number`. */
-static hsort_status read_member_name(struct walk *walk, hid_t group, hsize_t number, size_t length)
+static hsort_status read_member_name(struct walk *walk, hid_t group, H5_index_t order, hsize_t number,
+                                     size_t length)
 {
     const size_t room = sizeof walk->name - length;
     const ssize_t added = room == 0 ? 0
-                                    : H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, number,
+                                    : H5Lget_name_by_idx(group, ".", order, H5_ITER_INC, number,
                                                          walk->name + length, room, H5P_DEFAULT);
     if (added < 0)
         return hdf5_fail(HSORT_FORMAT, "%s: the names of its members cannot be read", walk->path);
@@ -79,12 +90,13 @@ static hsort_status walk_group(struct walk *walk, hid_t group)
 {
     H5G_info_t facts;
     size_t length = strlen(walk->name);
+    const H5_index_t order = member_order(group);
     if (H5Gget_info(group, &facts) < 0)
         return hdf5_fail(HSORT_FORMAT, "%s: cannot be looked at", walk->path);
     if (length > 0)
         length += (size_t)snprintf(walk->name + length, sizeof walk->name - length, "/");
     for (hsize_t i = 0; i < facts.nlinks; i++) {
-        TRY(read_member_name(walk, group, i, length));
+        TRY(read_member_name(walk, group, order, i, length));
         TRY(visit_member(walk, group, walk->name + length));
     }
     return HSORT_OK;

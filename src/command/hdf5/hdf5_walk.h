@@ -1,4 +1,5 @@
-/* All that hard links lead to below a group, groups within it included: by name, and a group before its members.
+/* All that hard links lead to below a group, groups within it included: by name, or in the order of making where a group keeps it, and
+ * a group before its members.
  *
  *     /PartType1  ParticleIDs                 "ParticleIDs"    a dataset
  *                 stars  Age                  "stars"          a group

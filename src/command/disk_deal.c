@@ -204,8 +204,11 @@ static hsort_status refuse_common_file(struct comm *comm, const char *path)
     hsort_status status = all ? file_output_name_of(path, comm->rank, NULL, name)
                               : status_fail(HSORT_HOST_MEMORY, "no memory for %d ranks", comm->size);
     status = comm_agree(comm, status);
-    if (status == HSORT_OK)
-        status = comm_gather(comm, (int64_t)checksum_add(CHECKSUM_START, name, strlen(name)), all);
+    if (status != HSORT_OK) { // agreed, with its line
+        free(all);
+        return status;
+    }
+    status = comm_gather(comm, (int64_t)checksum_add(CHECKSUM_START, name, strlen(name)), all);
     for (int rank = 0; rank < comm->rank && status == HSORT_OK; rank++)
         if (all[rank] == all[comm->rank])
             status = status_fail(HSORT_ARGUMENT, "%s: is to be the output of rank %d, too", name, rank);

@@ -4,15 +4,18 @@
  *      OUT                                  the name, or what the symbolic link of that name leads to
  *      OUT.hypersort-PID-TIME.part          until it is whole
  *      OUT.hypersort-ID.part                the same for a sort with a checkpoint
+ *      BEGIN.DIGEST.hypersort-....part      of an OUT so long that this would be too long: how it begins, and a digest of all of it
  *
  * Where OUT has a %r each rank has a file of its own, of which all this holds: "sorted.%r.npy" is sorted.0.npy on rank 0.
  * The numbers have no zeros before them: a run on more ranks would give other names to the same ranks. */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "kernels/base/status.h"
 #include "src/files/file.h"
 #include "src/files/file_internal.h"
@@ -57,8 +60,22 @@ hsort_status file_refuse_input(const char *path, const struct file_in *input, co
                : HSORT_OK;
 }
 
-hsort_status file_choose_path(const char *pattern, int rank, const struct file_in *input, char *chosen,
-                              struct stat *there)
+/* May a file of this process take the place of this one? In a sticky directory, as /tmp is, only root and the owners of the file and
+ * of the directory may do that. The rename would say so, too, but not before all is written. */
+static bool may_be_replaced(const char *path, const struct stat *there)
+{
+    char folder[PATH_MAX];
+    struct stat around;
+    const int before = (int)(base_of(path) - path);
+    const uid_t mine = geteuid();
+    snprintf(folder, sizeof folder, "%.*s", before > 0 ? before : 1, before > 0 ? path : ".");
+    return stat(folder, &around) != 0 || !(around.st_mode & S_ISVTX) || mine == 0 || mine == there->st_uid ||
+           mine == around.st_uid;
+}
+
+/* file_choose_path(), whether or not the file that lies there may be replaced. */
+static hsort_status find_output(const char *pattern, int rank, const struct file_in *input, char *chosen,
+                                struct stat *there)
 {
     char path[PATH_MAX];
     TRY(expand_pattern(pattern, rank, path));
@@ -86,6 +103,16 @@ hsort_status file_choose_path(const char *pattern, int rank, const struct file_i
     return HSORT_OK;
 }
 
+hsort_status file_choose_path(const char *path, int rank, const struct file_in *input, char *chosen,
+                              struct stat *there)
+{
+    TRY(find_output(path, rank, input, chosen, there));
+    if (there->st_mode != 0 && !may_be_replaced(chosen, there))
+        return status_fail(HSORT_IO, "%s: cannot replace: %s: it is another user's, in a sticky directory",
+                           chosen, strerror(EPERM));
+    return HSORT_OK;
+}
+
 hsort_status file_refuse_clobber(const char *path)
 {
     return status_fail(HSORT_ARGUMENT, "%s: is there already, and --no-clobber keeps it", path);
@@ -95,7 +122,7 @@ hsort_status file_check_absent(const char *path, int rank)
 {
     char chosen[PATH_MAX];
     struct stat there;
-    TRY(file_choose_path(path, rank, NULL, chosen, &there));
+    TRY(find_output(path, rank, NULL, chosen, &there));
     return there.st_mode == 0 ? HSORT_OK : file_refuse_clobber(chosen);
 }
 
@@ -123,17 +150,33 @@ hsort_status file_output_name(const char *path, const struct file_in *input, cha
     return file_output_name_of(path, 0, input, name);
 }
 
+enum { MARK_BYTES = 17 };
+
+/* mark [MARK_BYTES + 1] = "." and the digest (FNV-1a) of a whole name, by which those that begin alike are told apart; of 64 bits,
+ * because the files of thousands of ranks may begin alike. */
+static void mark_whole_name(const char *base, char *mark)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    for (const char *c = base; *c; c++)
+        digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    snprintf(mark, MARK_BYTES + 1, ".%016" PRIx64, digest);
+}
+
 hsort_status file_temporary_name(const char *path, const char *tag, char *name)
 {
     const char *base = base_of(path);
     const size_t before = (size_t)(base - path);
     const size_t most = NAME_MAX - (sizeof infix - 1) - strlen(tag) - (sizeof suffix - 1);
+    char mark[MARK_BYTES + 1] = "";
     size_t kept = strlen(base);
-    if (kept > most)
-        for (kept = most;
+    if (kept > most) {
+        mark_whole_name(base, mark);
+        for (kept = most - MARK_BYTES;
              kept > 0 && ((unsigned char)base[kept] & 0xc0) == 0x80;) // inside of a UTF-8 character
             kept--;
-    if (snprintf(name, PATH_MAX, "%.*s%s%s%s", (int)(before + kept), path, infix, tag, suffix) >= PATH_MAX)
+    }
+    if (snprintf(name, PATH_MAX, "%.*s%s%s%s%s", (int)(before + kept), path, mark, infix, tag, suffix) >=
+        PATH_MAX)
         return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(ENAMETOOLONG));
     return HSORT_OK;
 }
@@ -154,10 +197,14 @@ static bool is_temporary_of(const char *name, const char *base)
         end = found;
     if (!end || strlen(end) < sizeof suffix || strcmp(end + strlen(end) - (sizeof suffix - 1), suffix) != 0)
         return false;
-    const size_t kept = (size_t)(end - name), whole = strlen(base);
-    // A shorter one is that of another output, but for one that was cut, which is as long as names may be.
-    const bool cut = kept < whole && strlen(name) > NAME_MAX - 4;
-    return (kept == whole || cut) && strncmp(name, base, kept) == 0;
+    const size_t named = (size_t)(end - name), whole = strlen(base);
+    if (named == whole)
+        return strncmp(name, base, whole) == 0;
+    // A shorter one is that of another output, but for one that was cut.
+    char mark[MARK_BYTES + 1];
+    mark_whole_name(base, mark);
+    return named < whole && named >= MARK_BYTES && strncmp(end - MARK_BYTES, mark, MARK_BYTES) == 0 &&
+           strncmp(name, base, named - MARK_BYTES) == 0;
 }
 
 void file_find_stale(const struct file_out *file, char *name)

@@ -83,6 +83,21 @@ static bool read_key_type(struct npy_word descr, struct dictionary *dictionary)
     return dictionary->is_key;
 }
 
+/* Times, truth values and short strings are sorted as a column, which --key 0 names: is this one of them? */
+static bool is_sorted_by_column(const struct npy_text *text, struct npy_word descr)
+{
+    struct npy_field field;
+    const hsort_status status =
+        npy_find_scalar(text->path, descr.begin - 1, descr.length + 2, &field); // with its quotes
+    if (status != HSORT_OK) {
+        status_clear();
+        return false;
+    }
+    const bool is_string = field.kind == 'S' || field.kind == 'V';
+    return field.kind == 'M' || field.kind == 'm' || field.kind == 'b' ||
+           (is_string && field.bytes >= 1 && field.bytes <= HSORT_KEY_BYTES_MAX);
+}
+
 static hsort_status parse_key_descr(struct npy_text *text, struct dictionary *dictionary)
 {
     struct npy_word descr = {0};
@@ -97,8 +112,9 @@ static hsort_status parse_key_descr(struct npy_text *text, struct dictionary *di
         return status_fail(
             HSORT_FORMAT,
             "%s: dtype '%s' is no key type; |u1 |i1 <u2 <i2 <f2 <u4 <i4 <f4 <u8 <i8 <f8 and their > "
-            "forms are",
-            text->path, npy_printable(descr, shown));
+            "forms are%s",
+            text->path, npy_printable(descr, shown),
+            is_sorted_by_column(text, descr) ? "; --key 0 sorts it" : "");
     dictionary->item_bytes = hsort_type_bytes(dictionary->type);
     return HSORT_OK;
 }

@@ -153,6 +153,29 @@ bad_input()
     rm -r ./*
 }
 
+# What is no key type and sorted all the same, by the only column: the line says so, and so it is.
+sorted_by_column()
+{
+    local dtype bytes
+    for dtype in '<M8[ns]' '>m8[s]' '|b1' '|S1' '|S16' '|V3' '|V16'; do
+        bytes=${dtype//[^0-9]/}
+        { npy 1 "{'descr': '$dtype', 'fortran_order': False, 'shape': (3,), }"; printf "%$((3 * bytes))s" "" | tr ' ' '\1'; } >column.npy
+        refused 0 2 "dtype '$dtype' is no key type|; --key 0 sorts it" sort column.npy -o out.npy
+        ok 0 sort column.npy -o out.npy --key 0
+        ok 0 check out.npy --key 0 --against column.npy
+        rm ./*
+    done
+    for dtype in '|S17' '|V17' '<U1' '<c8'; do
+        bytes=${dtype//[^0-9]/}
+        [ "$dtype" = '<U1' ] && bytes=4
+        { npy 1 "{'descr': '$dtype', 'fortran_order': False, 'shape': (3,), }"; printf "%$((3 * bytes))s" "" | tr ' ' '\1'; } >column.npy
+        refused 0 2 "forms are" sort column.npy -o out.npy
+        if grep -q -e '--key 0' "$work.err"; then fail "$dtype is said to be sorted by --key 0"; fi
+        refused 0 2 "which is no key" sort column.npy -o out.npy --key 0
+        rm ./*
+    done
+}
+
 # More threads than OpenMP can make end the process, in the middle of the work or before it.
 bad_threads()
 {
@@ -197,6 +220,75 @@ bad_output()
         chmod a+w folder
     fi
     rm -r ./*
+}
+
+# A file of another user in a sticky directory cannot be replaced: said before any work, and on every rank. Root, who may replace it,
+# becomes another user here.
+sticky()
+{
+    local words plain=$MPIRUN another="setpriv --reuid=65534 --regid=65534 --clear-groups"
+    chmod 755 .
+    # shellcheck disable=SC2086  # words
+    if [ "$(id -u)" != 0 ] || ! { $another "$HYPERSORT" --version && $another ls "$work"; } >"$work.out" 2>"$work.err"; then
+        echo "not tested: sticky directories (this is not root, or others cannot run the command here)"
+        return
+    fi
+    mkdir -m 1777 tmp shared
+    local MPIRUN="env TMPDIR=$work/tmp OMPI_MCA_orte_tmpdir_base=$work/tmp HOME=$work/tmp $another $plain"
+    for words in "gen -n 10 -o" "sort in.raw --type u64 -o" "sort in.raw --type u64 --runs 3 -o" "sort in.raw --type u64 --unique -o" \
+        "sort in.raw --type u64 -o shared/new --index" "gather in.raw --record 8 --by index.npy -o"; do
+        MPIRUN=$plain ok 1 gen -n 1000 -o in.raw
+        MPIRUN=$plain ok 1 sort in.raw --type u64 --index index.npy
+        chmod 644 in.raw index.npy
+        echo old >shared/out
+        echo old >shared/out.0
+        # shellcheck disable=SC2086  # words
+        refused 3 3 "shared/out: cannot replace: Operation not permitted" $words shared/out
+        # shellcheck disable=SC2086  # words
+        refused 3 3 "rank 0 on |shared/out.0: cannot replace: Operation not permitted" $words shared/out.%r
+        # shellcheck disable=SC2086  # words
+        refused 3 2 "shared/out: is there already" $words shared/out --no-clobber
+        chown 65534 shared/out
+        # shellcheck disable=SC2086  # words
+        ok 3 $words shared/out
+        # shellcheck disable=SC2086  # words
+        MPIRUN=$plain ok 3 $words shared/out
+        rm shared/*
+    done
+    rm -r ./*
+    chmod 700 .
+}
+
+same_outputs()
+{
+    if ! cmp -s "$1.a.npy" wanted.npy || ! cmp -s "$1.b.npy" wanted.i.npy; then fail "$2: other outputs"; fi
+}
+
+# Outputs whose names are alike but for their ends, and too long to have more behind them.
+long_names()
+{
+    local length name
+    ok 1 gen -n 1000 -o in.raw
+    ok 1 sort in.raw --type u64 -o wanted.npy --index wanted.i.npy
+    for length in 200 218 230 240 247; do
+        name=$(printf "%${length}s" "" | tr ' ' x)
+        ok 3 sort in.raw --type u64 -o "$name.%r.npy"
+        ok 3 sort in.raw --type u64 -o "$name.%r.npy" # replaces what is there
+        ok 0 check "$name".[0-2].npy --against in.raw --type u64
+        ok 3 sort in.raw --type u64 -o "$name.a.npy" --index "$name.b.npy"
+        same_outputs "$name" "names of $length"
+        rm "$name".?.npy
+        [ "$length" -gt 234 ] && continue # no directory of runs can have such a name
+        ok 3 sort in.raw --type u64 -o "$name.%r.npy" --runs 3
+        ok 0 check "$name".[0-2].npy --against in.raw --type u64
+        ok 3 sort in.raw --type u64 -o "$name.a.npy" --index "$name.b.npy" --runs 3
+        same_outputs "$name" "names of $length, by the disk"
+        rm "$name".?.npy
+    done
+    name=$(printf "%255s" "" | tr ' ' x)
+    ok 3 sort in.raw --type u64 -o "$name" --output-format npy
+    cmp -s "$name" wanted.npy || fail "a name of 255 characters: another output"
+    rm ./*
 }
 
 # What a killed run left is named and stays.
@@ -439,6 +531,6 @@ bad_sort()
     rm ./*
 }
 
-run_parts bad_usage bad_input bad_threads bad_output stale_part clobbered bad_disk bad_device bad_launch bad_pairs without_mpi \
+run_parts bad_usage bad_input sorted_by_column bad_threads bad_output sticky long_names stale_part clobbered bad_disk bad_device bad_launch bad_pairs without_mpi \
     closed_files bad_stdout bad_sort
 finish

@@ -250,6 +250,42 @@ static void test_long_names(void)
     }
 }
 
+/* Outputs of one run whose names are alike in all that is kept of them: neither takes the temporary of the other, nor takes it for one
+ * that was left. */
+static void test_long_names_at_once(void)
+{
+    for (size_t length = 200; length <= NAME_MAX; length += 5) {
+        static const char tag[] = "0123456789abcdef-dealt"; // the longest
+        char names[2][NAME_MAX + 1], tagged[2][PATH_MAX], stale[PATH_MAX], found[PATH_MAX];
+        struct file_out files[2], *list[2] = {&files[0], &files[1]};
+        for (int i = 0; i < 2; i++) {
+            memset(names[i], 'x', length);
+            strcpy(names[i] + length - 6, i == 0 ? ".a.npy" : ".b.npy");
+            expect(HSORT_OK, create_keys(in_dir(names[i]), FILE_AUTO, HSORT_U32, 0, NULL, &files[i]),
+                   names[i], "create");
+            CHECK(file_temporary_name(in_dir(names[i]), tag, tagged[i]) == HSORT_OK, "%s", status_text());
+        }
+        CHECK(strcmp(tagged[0], tagged[1]) != 0 && strlen(tagged[0]) <= strlen(directory) + 1 + NAME_MAX,
+              "both are '%s'", tagged[0]);
+        for (int i = 0; i < 2; i++) {
+            file_find_stale(&files[i], found);
+            CHECK(found[0] == '\0', "of %zu: '%s' is the other output's", length, found);
+            CHECK(file_temporary_name(in_dir(names[i]), "7-1", stale) == HSORT_OK, "%s", status_text());
+            put_file(stale, "x", 1);
+            file_find_stale(&files[i], found);
+            CHECK(strcmp(found, stale) == 0, "of %zu: '%s', not '%s'", length, found, stale);
+            file_find_stale(&files[1 - i], found);
+            CHECK(found[0] == '\0', "of %zu: '%s' is of the other output", length, found);
+            MPI_Barrier(comm.world);
+            CHECK(comm.rank != 0 || unlink(stale) == 0, "unlink");
+            MPI_Barrier(comm.world);
+        }
+        expect(HSORT_OK, file_commit_all(&comm, list, 2, HSORT_OK), names[0], "commit");
+        for (int i = 0; i < 2; i++)
+            CHECK(access(in_dir(names[i]), F_OK) == 0, "%s is not there", names[i]);
+    }
+}
+
 /* Which files are temporary ones of an output, and which only look like it. */
 static void test_stale(void)
 {
@@ -427,6 +463,7 @@ static void test_all(void)
     test_output_link();
     test_modes();
     test_long_names();
+    test_long_names_at_once();
     test_stale();
     test_bad_inputs();
     test_bad_outputs();

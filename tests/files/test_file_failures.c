@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include "kernels/base/fault.h"
+#include "src/files/file_internal.h"
 #include "tests/support/files.h"
 
 /* Old output: must be as it was after every failure. */
@@ -234,6 +235,61 @@ static void test_names_taken_back(int fails, bool without_link)
 }
 #endif
 
+enum { ME = 65534, OTHER = 65533 };
+
+/* Can this program become another user, who sees the files of the test? Root alone can give files to others, too. */
+static bool can_be_another(void)
+{
+    struct stat facts;
+    if (geteuid() != 0 || seteuid(ME) != 0)
+        return false;
+    const bool sees = stat(directory, &facts) == 0;
+    CHECK(seteuid(0) == 0, "root is lost");
+    return sees;
+}
+
+/* A file of another user in a sticky directory is refused before anything is written; not one's own, nor any in one's own
+ * directory, nor where the directory is not sticky. */
+static void test_sticky(void)
+{
+    static const struct {
+        uid_t file, folder, user;
+        mode_t mode;
+        bool refused;
+    } cases[] = {{OTHER, OTHER, ME, 01777, true}, {OTHER, 0, ME, 01777, true},
+                 {0, OTHER, ME, 01777, true},     {ME, OTHER, ME, 01777, false},
+                 {OTHER, ME, ME, 01777, false},   {OTHER, OTHER, ME, 0777, false},
+                 {OTHER, OTHER, 0, 01777, false}};
+    struct stat there;
+    char chosen[PATH_MAX];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_old();
+        CHECK(comm.rank != 0 ||
+                  (chown(directory, cases[i].folder, 0) == 0 && chmod(directory, cases[i].mode) == 0 &&
+                   chown(in_dir("out.npy"), cases[i].file, 0) == 0),
+              "case %zu: chown", i);
+        MPI_Barrier(comm.world);
+        // No messages until root is back: MPI may not reach into other ranks now.
+        CHECK(seteuid(cases[i].user) == 0, "case %zu: seteuid", i);
+        const hsort_status status = file_choose_path(in_dir("out.npy"), comm.rank, NULL, chosen, &there);
+        CHECK(status == (cases[i].refused ? HSORT_IO : HSORT_OK) &&
+                  (strstr(status_text(), "out.npy: cannot replace: Operation not permitted") != NULL) ==
+                      cases[i].refused,
+              "case %zu: %d, '%s'", i, (int)status, status_text());
+        status_clear();
+        CHECK(file_choose_path(in_dir("new.npy"), comm.rank, NULL, chosen, &there) == HSORT_OK,
+              "case %zu: '%s'", i, status_text());
+        CHECK(file_check_absent(in_dir("out.npy"), comm.rank) == HSORT_ARGUMENT &&
+                  strstr(status_text(), "is there already"),
+              "case %zu: '%s'", i, status_text());
+        status_clear();
+        CHECK(seteuid(0) == 0, "case %zu: root is lost", i);
+        MPI_Barrier(comm.world);
+        // Linux may refuse even root to write to the files of others in such a directory.
+        CHECK(comm.rank != 0 || (chown(directory, 0, 0) == 0 && chmod(directory, 0700) == 0), "chown");
+    }
+}
+
 /* A file size limit stands in for a full disk: an error, not a signal that kills. */
 static void test_size_limit(void)
 {
@@ -337,6 +393,10 @@ static void test_all(void)
         for (int without_link = 0; without_link < 2; without_link++)
             test_names_taken_back(fails, without_link);
 #endif
+    if (can_be_another())
+        test_sticky();
+    else if (comm.rank == 0)
+        printf("skipped sticky directories: this is not root, or others do not see the files\n");
     put_old();
     test_size_limit();
     const int ranks[] = {0, comm.size / 2, comm.size - 1};

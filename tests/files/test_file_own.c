@@ -98,6 +98,23 @@ static void test_whole(hsort_type type, int64_t count)
     MPI_Barrier(comm.world);
 }
 
+/* Names that only their ends tell apart. */
+static void test_long_own_names(void)
+{
+    for (size_t length = 200; length < NAME_MAX - 8; length += 6) { // room for the rank, and for the end
+        char name[NAME_MAX + 1];
+        memset(name, 'x', length);
+        strcpy(name + length, ".%r.npy");
+        expect(HSORT_OK, write_keys(in_dir(name), FILE_AUTO, HSORT_U64, 1000), "", "a long name");
+        snprintf(name + length, sizeof name - length, ".%d.npy", comm.rank);
+        CHECK(access(in_dir(name), F_OK) == 0, "%s is not there", name);
+        CHECK(unlink(in_dir(name)) == 0, "unlink");
+        MPI_Barrier(comm.world);
+    }
+    CHECK(leftovers() == 0, "a temporary is left");
+    MPI_Barrier(comm.world);
+}
+
 /* What is wrong with one rank's name is wrong for all. */
 static void test_refusals(int rank)
 {
@@ -211,6 +228,7 @@ static void test_all(void)
     const int ranks[] = {0, comm.size / 2, comm.size - 1};
     snprintf(pattern, sizeof pattern, "%s/own.%%r.npy", directory);
     test_patterns();
+    test_long_own_names();
     for (direct_io = HSORT_CHOICE_AUTO; direct_io < HSORT_CHOICE_ON; direct_io++) {
         test_whole(HSORT_U64, 100003);
         test_whole(HSORT_F32, 1);

@@ -105,6 +105,21 @@ static void test_bad_dtypes(void)
         snprintf(cause, sizeof cause, "dtype '%s' is no key type", dtypes[i]);
         refuse(dictionary, cause);
     }
+    // What --key 0 sorts all the same, and what it does not.
+    const char *const columns[] = {"|b1", "<M8[ns]", ">m8[D]", "<m8", "|S1", "|S16", "|V16", "<V8"};
+    const char *const no_columns[] = {"<U1", "|S0", "|S17", "|V17", "<c8", "<f16",
+                                      "<M4", "|b2", "|O",   "=b1",  "|S",  "|Sx"};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (4,), }",
+                 columns[i]);
+        refuse(dictionary, "forms are; --key 0 sorts it");
+    }
+    for (size_t i = 0; i < sizeof no_columns / sizeof *no_columns; i++) {
+        snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (4,), }",
+                 no_columns[i]);
+        refuse(dictionary, "forms are");
+        CHECK(!strstr(status_text(), "--key 0"), "%s", status_text());
+    }
     refuse("{'descr': [('x', '<f8'), ('y', '<f8')], 'fortran_order': False, 'shape': (4,), }",
            "structured dtype");
     refuse("{'descr': ('<f8', (3,)), 'fortran_order': False, 'shape': (4,), }", "structured dtype");

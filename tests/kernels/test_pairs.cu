@@ -365,7 +365,7 @@ static void test_lumps(uint64_t *random)
                  {HSORT_I32, INPUT_GAUSS, 0, false},   {HSORT_U32, INPUT_SORTED, 0, false},
                  {HSORT_U32, INPUT_EQUAL, 0, false},   {HSORT_U32, INPUT_RUNS, 1024, false},
                  {HSORT_U32, INPUT_ZIPF, 20, true},    {HSORT_I32, INPUT_ZIPF, 26, true},
-                 {HSORT_U32, INPUT_KMER, 31, true},    {HSORT_U32, INPUT_ENTROPY, 3, true}};
+                 {HSORT_U32, INPUT_CLUSTERS, 1000, true}, {HSORT_U32, INPUT_ENTROPY, 3, true}};
     for (const auto &c : cases) {
         const hsort_order order = check_random(random) % 2 ? HSORT_DESCENDING : HSORT_ASCENDING;
         const int64_t count = PAIR_POSITIONS_MOST + 1 + (int64_t)(check_random(random) % 100000);

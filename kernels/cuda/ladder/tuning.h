@@ -128,11 +128,11 @@ enum {
 
     PAIR_POSITIONS_MOST = 1 << 24, /* keys of 4 bytes up to which positions travel with them, and make no codes of 8 */
 
-    /* lumps of keys: of a sample, the logarithm of how much wider than the next a gap is at an edge, and edges that smooth keys have at
-     * most: 2 / (2^LUMP_GAP_LOG + 1) of the sample on the average, which is one */
+    /* lumps of keys: of a sample, the logarithm of how much wider than the next a gap is at an edge, and up to how many edges codes are
+     * faster all the same. Smooth keys have 2 / (2^LUMP_GAP_LOG + 1) of the sample on the average, which is one */
     LUMP_SAMPLE = 1024,
     LUMP_GAP_LOG = 11,
-    LUMP_EDGES = 12,
+    LUMP_EDGES = 30,
 
     /* pairs with keys of 8 bytes: from how many on levels sort them, and up to how many; regions of the first level, at most; elements of a
      * bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */

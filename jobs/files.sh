@@ -3,12 +3,13 @@
 # and take two passes, beside the rate of the links: on one GPU and on all.
 #
 #   jobs/files.sh [KEYS [DIR ...]]   u64 keys, default 1G = 2^30 (8.6 GB); DIR: where the files are, default /dev/shm and build/
-#   jobs/files.sh --from CSV         only the tables of src/measured.md, from a CSV that is there
+#   jobs/files.sh --from CSV         only the table of src/measured.md, from a CSV that is there
 #
 # Files are in the page cache when they are sorted and copied, and where the file system lets them go, also on disk alone: "cold".
-# In the environment: PASSES=KEYS that are in host memory, default as many as in the file. Writes every row to jobs/results/MACHINE/files.csv (results_of in
-# setup.sh). A time is the median of three runs; of copies it is the best way's best (tests/bench/bench_copy.c). Sorted files are
-# verified; those in host memory too (`hypersort bench`). Exits with 1 if one came out wrong.
+# In the environment: PASSES=KEYS that are in host memory, default as many as in the file; PARTS="passes files", or one of them. Writes
+# every row to passes.csv and files.csv in jobs/results/MACHINE (results_of in setup.sh). A time is the median of three runs; of copies
+# it is the best way's best (tests/bench/bench_copy.c). Sorted files are verified; those in host memory too (`hypersort bench`). Exits
+# with 1 if one came out wrong.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -30,7 +31,6 @@ done
 hypersort=$ROOT/build/release/hypersort
 tools=$ROOT/build/release/tests
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
-results=$(results_of files)
 status=0
 
 # median < NUMBERS, one a line
@@ -104,7 +104,7 @@ memory_rows()
 }
 
 # Without a limit; with one for some 32 runs, and for 64 and more, with new memory for runs and with that of the sort before.
-measure_memory()
+measure_passes()
 {
     local some bytes limit
     bytes=$(($(numfmt --from=iec "$in_memory") * 8))
@@ -120,23 +120,38 @@ measure_memory()
     done
 }
 
-measure_all()
+measure_files()
 {
     local directory
-    about_machine | sed 's/^/# /'
     echo "# $CORES cores; columns of sort: kind, file system, ranks, keys, whole command, read, write, read to write; s"
-    if [ "$gpus" -gt 0 ]; then
-        measure_memory
-    fi
     for directory in "${directories[@]}"; do
         measure_directory "$directory"
     done
-    return "$status"
 }
 
-measure_all >"$results" || status=$?
-if [[ $results = "$ROOT"/jobs/results/* ]]; then
-    python3 "$jobs/files_table.py" "$results" "$ROOT/src/measured.md"
-fi
-echo "every row: $results" >&2
+# measure PART: all rows of it, and the table.
+measure()
+{
+    local results
+    results=$(results_of "$1")
+    {
+        about_machine | sed 's/^/# /'
+        "measure_$1"
+    } >"$results"
+    if [[ $results = "$ROOT"/jobs/results/* ]]; then
+        python3 "$jobs/files_table.py" "$results" "$ROOT/src/measured.md"
+    fi
+    echo "every row: $results" >&2
+}
+
+for part in ${PARTS:-passes files}; do
+    case $part in
+    passes) [ "$gpus" = 0 ] || measure passes ;;
+    files) measure files ;;
+    *)
+        echo "files: PARTS are passes and files, not $part" >&2
+        exit 2
+        ;;
+    esac
+done
 exit "$status"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The tables of a CSV of jobs/files.sh.
+"""The table of a CSV of jobs/files.sh.
 
     jobs/files_table.py CSV MARKDOWN
 
-Sorts of files beside the copy of the same file, and sorts in two passes beside the rate of the link. Puts them into MARKDOWN, between
-<!-- files MACHINE --> and <!-- /files MACHINE -->, where MACHINE is the folder of the CSV.
+Of files.csv, sorts of files beside the copy of the same file; of passes.csv, sorts in two passes beside the rate of the link. Puts it into
+MARKDOWN, between <!-- files MACHINE --> and <!-- /files MACHINE -->, or the same with passes, where MACHINE is the folder of the CSV.
 """
 
 import os
@@ -68,22 +68,28 @@ def memory_lines(rows, links):
     return lines
 
 
+def file_table(rows):
+    return table(["file system", "u64 keys", "ranks", "copy s", "read s", "write s", "command s", "start s", "x copy without start", "x copy"],
+                 file_lines(rows))
+
+
+def memory_table(rows):
+    links = links_of(rows)
+    out = []
+    for gpus, rates in links.items():
+        all_at_once = f", of each of {gpus} at once" if gpus != "1" else ""
+        out += [f"Link{all_at_once}: {rates['in']} GB/s in, {rates['out']} out, {rates['both']} each way while both run.", ""]
+    return out + table(["GPUs", "limit of each", "memory", "memory of runs", "u64 keys", "pass 1 + pass 2 ms", "ms", "floor ms",
+                        "x floor", "result"], memory_lines(rows, links))
+
+
 def main():
     path, markdown = sys.argv[1:]
     notes, rows = read_lines(path)
-    out = table(["file system", "u64 keys", "ranks", "copy s", "read s", "write s", "command s", "start s", "x copy without start",
-                 "x copy"],
-                file_lines(rows))
-    links = links_of(rows)
-    for gpus, rates in links.items():
-        all_at_once = f", of each of {gpus} at once" if gpus != "1" else ""
-        out += ["", f"Link{all_at_once}: {rates['in']} GB/s in, {rates['out']} out, {rates['both']} each way while both run."]
-    if links:
-        lines = memory_lines(rows, links)
-        out += [""] + table(["GPUs", "limit of each", "memory", "memory of runs", "u64 keys", "pass 1 + pass 2 ms", "ms", "floor ms",
-                             "x floor", "result"], lines)
+    part = os.path.splitext(os.path.basename(path))[0]
+    out = {"files": file_table, "passes": memory_table}[part](rows)
     out += ["", f"{origin(notes)}, by `jobs/files.sh` ([rows]({link(path, markdown)}))."]
-    replace(markdown, f"files {os.path.basename(os.path.dirname(os.path.abspath(path)))}", out)
+    replace(markdown, f"{part} {os.path.basename(os.path.dirname(os.path.abspath(path)))}", out)
 
 
 if __name__ == "__main__":

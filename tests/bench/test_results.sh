@@ -82,7 +82,7 @@ for keys in jobs/results/*/keys.csv; do
 done
 tuned=jobs/results/h200x1/tune.csv
 [ ! -e "$tuned" ] || "$python" jobs/tune_table.py "$tuned" "$SOURCE/kernels/cuda/ladder/tuning.h" kernels/measured.md
-for files in jobs/results/*/files.csv; do
+for files in jobs/results/*/{files,passes}.csv; do
     "$python" jobs/files_table.py "$files" src/measured.md
 done
 for records in jobs/results/*/records.csv; do

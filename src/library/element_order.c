@@ -298,7 +298,8 @@ static hsort_status sort_numbered_alone(struct element_order *order, void *keys,
 }
 
 /* A rank alone needs no codes with positions in a pass of their own: those of 8 bytes are made by the sort, which is faster than a
- * stable one, if the keys are one array; instead of those of 16 positions travel with keys. *done: the order is found. */
+ * stable one, if the keys are one array; instead of those of 16, and of 8 where the engine expects that to be faster, positions travel
+ * with keys. *done: the order is found. */
 static hsort_status find_alone(struct element_order *order, void *keys, bool *done)
 {
     const bool small = order->code_bytes == sizeof(uint64_t);

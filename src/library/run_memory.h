@@ -15,7 +15,7 @@ size_t run_memory_growth(const struct run_memory *runs, size_t bytes);
 
 /* Have at least so many bytes; what was in them is lost.
  *   threads  that clear the pages of new memory
- * Returns  the memory. NULL: there is not so much, and *runs is empty; or nothing was asked for, and *runs is as it was */
+ * Returns  the memory. NULL: there is not so much, and *runs is empty; or nothing was asked for, and *runs is as it was. */
 void *run_memory_take(struct run_memory *runs, size_t bytes, int threads);
 
 /* Free it; none is fine. */

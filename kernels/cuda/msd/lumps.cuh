@@ -18,7 +18,7 @@
 
 enum lumps_verdict { LUMPS_UNKNOWN, LUMPS_NONE, LUMPS_FOUND };
 
-/* One block. codes: how keys [count], at least LUMP_SAMPLE, become codes. */
+/* One block. numbering: of keys [count], at least LUMP_SAMPLE; how they become codes. */
 template <typename S>
 static __global__ void __launch_bounds__(LUMP_SAMPLE)
     look_for_lumps_kernel(const __grid_constant__ struct numbering<S> numbering, int64_t count,

@@ -35,6 +35,7 @@ struct message_tables {
     int64_t named_with[BATCH_SLOTS]; /* of this batch and those before it, once all of it are named */
     int64_t *came_bytes;             /* [BATCH_SLOTS * size] of each chunk, by step */
     struct engine_packing *packings; /* [size] chunks that have come packed */
+    hsort_status status;             /* this rank's first failure of which the stream does not know */
 };
 
 void message_source_close(void *tables, struct engine *engine)
@@ -144,15 +145,18 @@ static enum transport_next next_sent(void *tables, struct transport_message *mes
     return NEXT_MESSAGE;
 }
 
-/* May messages be written to the slot of a batch? */
-static bool slot_is_free(const struct batch_space *space, int batch)
+/* May messages be written to the slot of a batch? What has failed in the engine may be heard of here, and nowhere else. */
+static bool slot_is_free(struct message_tables *m, int batch)
 {
+    const struct batch_space *space = m->space;
     struct engine *engine = space->x->engine;
     bool done = true;
     if (batch < BATCH_SLOTS || space->failed)
         return true;
-    return space->queued > batch - BATCH_SLOTS &&
-           (engine->ops->event_done(engine, space->sorted[batch % BATCH_SLOTS], &done) != HSORT_OK || done);
+    if (space->queued <= batch - BATCH_SLOTS)
+        return false;
+    keep_first_error(&m->status, engine->ops->event_done(engine, space->sorted[batch % BATCH_SLOTS], &done));
+    return done || m->status != HSORT_OK;
 }
 
 /* Bring a cursor to the next message that this rank receives, if there is one: part of a chunk of *bytes of *peer. */
@@ -183,7 +187,7 @@ static enum transport_next next_received(void *tables, struct transport_message 
         m->named_with[batch % BATCH_SLOTS] = m->named;
     if (!found)
         return NEXT_NONE;
-    if (!slot_is_free(m->space, c->batch))
+    if (!slot_is_free(m, c->batch))
         return NEXT_LATER;
     message->memory = m->space->slot[c->batch % BATCH_SLOTS] + c->place + c->done;
     message->bytes = next_part(m, c, bytes);
@@ -223,6 +227,7 @@ static hsort_status begin_messages(struct batch_space *space, void *tables)
     m->transport = NULL;
     m->sends = m->receives = m->arrivals = (struct message_cursor){.step = 1};
     m->named = m->came = 0;
+    m->status = HSORT_OK;
     for (int peer = 0; peer < x->comm->size; peer++)
         if (peer != x->comm->rank && !space->shown[peer])
             m->transport = transport_messenger(x->transport);
@@ -278,6 +283,7 @@ static hsort_status end_messages(struct batch_space *space, void *tables)
     struct message_tables *m = tables;
     (void)space;
     hsort_status status = m->transport ? m->transport->ops->stream_end(m->transport) : HSORT_OK;
+    keep_first_error(&status, m->status);
     keep_first_error(&status, packed_chunks_end(m->packed));
     return status;
 }

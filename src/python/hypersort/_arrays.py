@@ -42,6 +42,11 @@ class Array:
         """Elements, or keys, of this rank."""
         return self.shape[0]
 
+    @property
+    def kind(self) -> str:
+        """The dtype in words, which all ranks must have alike: a key type, or so many bytes, may be that of several."""
+        return dtype_words(self.dtype)
+
     def empty(self, count: int, dtype: Any = None, on_host: bool = False) -> "Array":
         """A new array like this one, of `count` elements; with `dtype`, "int64" or one of NumPy, of one dimension."""
         shape = (count, *(self.shape[1:] if dtype is None else ()))
@@ -155,10 +160,13 @@ def _as_numpy(a: Any, name: str) -> np.ndarray:
     return a
 
 
+def dtype_words(dtype: Any) -> str:
+    """The same of all libraries: torch.int64 is int64."""
+    return str(dtype).replace("torch.", "")
+
+
 def _same_dtype(one: Any, other: Any) -> bool:
-    """Of two libraries, too: torch.int64 is int64."""
-    texts = [str(dtype) for dtype in (one, other)]
-    return one == other or texts[0].replace("torch.", "") == texts[1].replace("torch.", "")
+    return one == other or dtype_words(one) == dtype_words(other)
 
 
 def _copied(a: Any, name: str, of_keys: bool) -> Any:

@@ -66,7 +66,7 @@ class Looks(Context):
             wanted = wanted.astype(np.int64)
             selected = keys.empty(wanted.size, on_host=True)
             digest = hashlib.sha256(wanted.tobytes()).hexdigest()[:16]
-            words = f"{keys.key.name}, descending={bool(descending)}, positions {wanted.shape} {digest}"
+            words = f"{keys.kind}, descending={bool(descending)}, positions {wanted.shape} {digest}"
             return words, keys, wanted, selected, self._stream(keys)
 
         keys, wanted, selected, stream = self._together("select()", prepare)
@@ -122,7 +122,8 @@ class Looks(Context):
             if elements is None and index is not None:
                 raise ValueError("an index without values")
             places = self._same_count(keys, elements, index)
-            words = f"{keys.key.name}, descending={bool(descending)}, {elements and elements.element_bytes}"
+            beside = elements and f"{elements.element_bytes} bytes of {elements.kind}"
+            words = f"{keys.kind}, descending={bool(descending)}, {beside}"
             return words, keys, elements, places, self._stream(keys, elements, places)
 
         keys, elements, places, stream = self._together("check()", prepare)

@@ -27,7 +27,7 @@ class Moves(Context):
             keys = read_keys(a, "a")
             result = output(out, keys, count)
             aligned = aligned_output(result, a)
-            return f"{keys.key.name}, descending={bool(descending)}", keys, result, aligned, self._stream(keys, result)
+            return f"{keys.kind}, descending={bool(descending)}", keys, result, aligned, self._stream(keys, result)
 
         keys, result, aligned, stream = self._together("sort()", prepare)
         self._call("hsort_sort_to", keys.key.code, bool(descending), keys.pointer, keys.count, aligned.pointer,
@@ -44,7 +44,7 @@ class Moves(Context):
             aligned = keys
             if keys.library == "numpy" and keys.pointer % keys.key.alignment != 0:
                 aligned = read_keys(keys.source, "a")  # a copy
-            return f"{keys.key.name}, descending={bool(descending)}", keys, aligned, self._stream(keys)
+            return f"{keys.kind}, descending={bool(descending)}", keys, aligned, self._stream(keys)
 
         keys, aligned, stream = self._together("sort_in_place()", prepare)
         self._call("hsort_sort", keys.key.code, bool(descending), aligned.pointer, keys.count, stream)
@@ -63,7 +63,7 @@ class Moves(Context):
             index = output(out, keys, count, "int64")
             in_order = keys.empty(index.count) if with_keys else None
             stream = self._stream(keys, index, in_order)
-            return f"{keys.key.name}, descending={bool(descending)}", keys, index, in_order, stream
+            return f"{keys.kind}, descending={bool(descending)}", keys, index, in_order, stream
 
         keys, index, in_order, stream = self._together("argsort()", prepare)
         self._call("hsort_argsort", keys.key.code, bool(descending), keys.pointer, keys.count, index.pointer,
@@ -88,7 +88,7 @@ class Moves(Context):
                 raise ValueError(f"columns of different lengths: {[array.count for array in arrays]}")
             fields = [_records.column_field(array, bool(turned[i]), i) for i, array in enumerate(arrays)]
             index = output(out, arrays[0], count, "int64")
-            words = ", ".join(f"{array.dtype}{' descending' * field.order}" for array, field in zip(arrays, fields))
+            words = ", ".join(f"{array.kind}{' descending' * field.order}" for array, field in zip(arrays, fields))
             return words, arrays, fields, index, self._stream(*arrays, index)
 
         arrays, fields, index, stream = self._together("argsort_columns()", prepare)
@@ -123,7 +123,7 @@ class Moves(Context):
             if values.count != keys.count:
                 raise ValueError(f"{keys.count} keys, but {values.count} values")
             outs = output(None, keys, count), output(None, values, keys.count if count is None else count)
-            words = f"{keys.key.name} and {values.element_bytes} bytes, descending={bool(descending)}"
+            words = f"{keys.kind} and {values.element_bytes} bytes of {values.kind}, descending={bool(descending)}"
             return words, keys, values, *outs, self._stream(keys, values, *outs)
 
         keys, values, keys_out, values_out, stream = self._together("sort_by_key()", prepare)
@@ -139,7 +139,7 @@ class Moves(Context):
             first, second = written_keys(keys, "keys"), written(values, "values")
             if second.count != first.count:
                 raise ValueError(f"{first.count} keys, but {second.count} values")
-            words = f"{first.key.name} and {second.element_bytes} bytes, descending={bool(descending)}"
+            words = f"{first.kind} and {second.element_bytes} bytes of {second.kind}, descending={bool(descending)}"
             return words, first, second, self._stream(first, second)
 
         first, second, stream = self._together("sort_by_key_in_place()", prepare)
@@ -179,7 +179,8 @@ class Moves(Context):
         def prepare() -> Tuple[Any, ...]:
             elements, places = read_elements(a, "a"), read_index(index)
             result = output(out, elements, places.count)
-            return f"{elements.element_bytes} bytes", elements, places, result, self._stream(elements, places, result)
+            words = f"{elements.element_bytes} bytes of {elements.kind}"
+            return words, elements, places, result, self._stream(elements, places, result)
 
         elements, places, result, stream = self._together("take()", prepare)
         self._call("hsort_gather", elements.pointer, elements.count, elements.element_bytes, places.pointer,
@@ -194,7 +195,8 @@ class Moves(Context):
             check_like(elements, target, "values")
             if elements.count != places.count:
                 raise ValueError(f"{places.count} positions in index, but {elements.count} values")
-            return f"{target.element_bytes} bytes", target, places, elements, self._stream(target, places, elements)
+            words = f"{target.element_bytes} bytes of {target.kind}"
+            return words, target, places, elements, self._stream(target, places, elements)
 
         target, places, elements, stream = self._together("put()", prepare)
         self._call("hsort_scatter", elements.pointer, elements.count, elements.element_bytes, places.pointer,

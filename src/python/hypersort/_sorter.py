@@ -69,7 +69,7 @@ class Sorter(Moves, Looks):
             keys = read_keys(a, "a")
             outs: List[Optional[Array]] = [keys.empty(keys.count)]
             outs += [keys.empty(keys.count, "int64") if say else None for say in (with_first, with_ids, with_counts)]
-            return (keys.key.name, keys, outs, self._stream(keys, *outs))
+            return (keys.kind, keys, outs, self._stream(keys, *outs))
 
         keys, outs, stream = self._together("unique()", prepare)
         kept = ctypes.c_int64()

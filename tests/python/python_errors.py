@@ -22,7 +22,7 @@ from python_oracle import Ranks
 
 KEYS = np.arange(40, dtype="f8")[::-1].copy()
 INDEX = np.zeros(4, np.int64)
-RECORDS = np.zeros(5, [("a", "u4"), ("when", "M8[s]"), ("rest", "S60")])
+RECORDS = np.zeros(5, [("a", "u4"), ("when", "M8[s]"), ("rest", "S60"), ("none", "S0")])
 DATES = np.zeros(4, "M8[s]")
 NAT = np.array(["NaT", 0, 1, 2], "M8[s]")
 NAT_RECORDS = RECORDS.copy()
@@ -90,6 +90,8 @@ WRONG = [
     ("put of another dtype", lambda v: hypersort.put(ROOM, INDEX, v), KEYS[:4], INDEX, "int64"),
     ("no such field", lambda o: hypersort.sort_records(RECORDS, o), "a", "b", "no field 'b'"),
     ("too large a field", lambda o: hypersort.sort_records(RECORDS, o), "rest", "rest", "60 bytes"),
+    ("a field without bytes", lambda o: hypersort.sort_records(RECORDS, o), "a", "none", "no bytes"),
+    ("a column without bytes", lambda c: hypersort.argsort_columns([c]), RECORDS["a"][:1], RECORDS["none"][:1], "no bytes"),
     ("another order", lambda o: hypersort.sort_records(RECORDS, o), "a", "-a", "differently"),
     ("an order without fields", lambda o: hypersort.sort_records(RECORDS, o), "a", [], "0 fields"),
     ("records with NaT", lambda a: hypersort.sort_records(a, "when"), RECORDS, NAT_RECORDS, "NaT"),

@@ -50,6 +50,8 @@ def _values(records: np.ndarray, path: str) -> np.ndarray:
 
 def make_field(dtype: np.dtype, offset: int, descending: bool, name: str) -> Field:
     """A key of this dtype: a number of either byte order, or bytes."""
+    if dtype.itemsize == 0:  # which the library would take for a number of the type
+        raise TypeError(f"order: {name!r} has the dtype {dtype}, which has no bytes to sort by")
     if dtype.kind in "SV" and dtype.names is None and dtype.subdtype is None and find_key_type(dtype) is None:
         return Field(offset, type_by_name("u8").code, descending, dtype.itemsize, 0)
     key = find_key_type(dtype)

@@ -117,6 +117,7 @@ WRONG = [
     ("threads in a word", lambda n: hypersort.Sorter(threads=n), 1, "a", "threads is 'a'"),
     ("a part of a thread", lambda n: hypersort.Sorter(threads=n), 1, 2.5, "threads is 2.5"),
     ("memory with a unit", lambda n: hypersort.Sorter(device_memory_limit=n), 0, "8G", "device_memory_limit is '8G'"),
+    ("memory below 0", lambda n: hypersort.Sorter(device_memory_limit=n), 0, -1, "device_memory_limit is -1"),
     ("an engine in figures", lambda e: hypersort.Sorter(engine=e), "host", 1, "engine is 1"),
     ("neither yes nor no", lambda e: hypersort.Sorter(overwrite_input=e), False, "x", "overwrite_input is 'x'"),
     ("neither, again", lambda e: hypersort.Sorter(keep_host_memory=e), True, 1, "keep_host_memory is 1"),

@@ -34,9 +34,10 @@ def _set_word(options: _abi.Options, name: str, value: Any) -> None:
 def _set_number(options: _abi.Options, name: str, value: Any) -> None:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"{name} is {value!r}, which is no whole number")
-    # ctypes would cut off what does not fit.
-    bits = 8 * getattr(_abi.Options, name).size
-    if not -1 <= value < 1 << (bits - 1):
+    # ctypes would cut off what does not fit, and make a very large size of -1.
+    kind = dict(_abi.Options._fields_)[name]
+    least = 0 if kind is ctypes.c_size_t else -1
+    if not least <= value < 1 << (8 * ctypes.sizeof(kind) - 1):
         raise ValueError(f"{name} is {value!r}")
     setattr(options, name, int(value))
 

@@ -207,6 +207,8 @@ def run_contexts(ranks):
     with tempfile.TemporaryDirectory() as folder, hypersort.Sorter(engine="host", threads=1, trace_spans=1000) as traced:
         path = comm.bcast(os.path.join(folder, "trace.json"))
         traced.sort(KEYS)
+        error = raised(traced.write_trace, path + "\0.json" if ranks.rank == ranks.size - 1 else path)
+        one_error(ranks, "a trace with a null character", error, "null character", hypersort.ArgumentError)
         spans, lost = traced.write_trace(path)
         comm.Barrier()
         if ranks.rank == 0:

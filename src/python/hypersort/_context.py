@@ -170,7 +170,14 @@ class Context:
     def write_trace(self, path: Union[str, "os.PathLike[str]"]) -> Tuple[int, int]:
         """Write what the ranks did when, with the option `trace_spans`, for ui.perfetto.dev: how many spans of time, and
         for how many more there was no room. Rank 0 writes the file. Collective."""
-        (name,) = self._together("write_trace()", lambda: ("a trace", os.fsencode(path)))
+
+        def prepare() -> Tuple[str, bytes]:
+            name = os.fsencode(path)
+            if b"\0" in name:  # where a text of C ends
+                raise ValueError(f"path is {path!r}, with a null character")
+            return "a trace", name
+
+        (name,) = self._together("write_trace()", prepare)
         spans, lost = ctypes.c_int64(), ctypes.c_int64()
         self._call("hsort_write_trace", name, ctypes.byref(spans), ctypes.byref(lost))
         return spans.value, lost.value

@@ -226,11 +226,12 @@ def run_contexts(ranks):
         ranks.expect("unique keeps its input", np.array_equal(given, keys) and counts.sum() > 0 and (np.diff(ours) > 0).all())
         narrow.sort(given)
         ranks.expect("sort may overwrite it", not np.array_equal(given, keys))
-    try:
-        sorter.sort(KEYS)
-        ranks.expect("closed", False)
-    except ValueError as error:
-        ranks.expect("closed", "closed" in str(error))
+    for call in (lambda: sorter.sort(KEYS)), sorter.topology, sorter.stats:
+        try:
+            call()
+            ranks.expect("closed", False)
+        except ValueError as error:
+            ranks.expect("closed", "the Sorter is closed" in str(error), str(error))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         forgotten = hypersort.Sorter(MPI.COMM_SELF)

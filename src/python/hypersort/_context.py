@@ -158,7 +158,7 @@ class Context:
 
     def topology(self) -> List[Dict[str, Any]]:
         """What each rank runs on: the members of hsort_rank_info. Collective."""
-        infos = (_abi.RankInfo * self._comm.size)()
+        (infos,) = self._together("topology()", lambda: ("all ranks", (_abi.RankInfo * self._comm.size)()))
         self._call("hsort_topology", infos, ctypes.sizeof(_abi.RankInfo))
         names = [field[0] for field in _abi.RankInfo._fields_]
         values = [[getattr(info, name) for name in names] for info in infos]
@@ -185,6 +185,8 @@ class Context:
     def stats(self) -> Dict[str, Any]:
         """The members of hsort_stats, of the last call that sorted or moved something. Not collective."""
         found = _abi.Stats(struct_size=ctypes.sizeof(_abi.Stats))
+        if not self._handle:
+            raise ValueError("the Sorter is closed")
         status = self._library.hsort_get_stats(self._handle, ctypes.byref(found))
         if status != Status.OK:
             raise error_of(status, "there are no statistics yet")

@@ -32,7 +32,9 @@ READ_ONLY.flags.writeable = False
 ROOM = np.empty(40)
 SHARED = np.arange(80, dtype="f8")
 ODD = SHARED.view("u1")[4:324].view("f8")
+SWAPPED = SHARED.view(">f8")
 PLACES = np.arange(40)
+SHORT = PLACES.astype("i4")
 OBJECTS = np.array([None] * 40)
 MASKED = np.ma.masked_array(KEYS, KEYS > 3)
 
@@ -57,6 +59,13 @@ WRONG = [
     ("out a list", lambda out: hypersort.sort(KEYS, out=out), ROOM, [0.0] * 40, "no array"),
     ("out that overlaps", lambda out: hypersort.sort(SHARED[:40], out=out), SHARED[40:], SHARED[1:41], "in and out overlap"),
     ("odd out that overlaps", lambda out: hypersort.sort(SHARED[:40], out=out), SHARED[40:], ODD, "in and out overlap"),
+    ("out in keys with gaps", lambda out: hypersort.sort(SHARED[::2], out=out), ROOM, SHARED[:40], "in and out overlap"),
+    ("out in swapped keys", lambda out: hypersort.sort(SWAPPED[:40], out=out), ROOM, SHARED[1:41], "in and out overlap"),
+    ("index in keys with gaps", lambda out: hypersort.argsort(PLACES[::2], out=out), PLACES[:20].copy(), PLACES[:20], "overlap"),
+    ("index in a column", lambda out: hypersort.argsort_columns([PLACES[::-1]], out=out), PLACES.copy(), PLACES, "overlap"),
+    ("out in records", lambda out: hypersort.sort_records(RECORDS[::2], "a", out=out), RECORDS[:3].copy(), RECORDS[:3], "overlap"),
+    ("out in the index", lambda out: hypersort.take(SHORT.copy(), SHORT, out=out), SHORT.copy(), SHORT, "overlap"),
+    ("values of what is written", lambda v: hypersort.put(SHARED, PLACES, v), KEYS, SHARED[::-2], "overlap"),
     ("index in the keys", lambda out: hypersort.argsort(PLACES, out=out), PLACES.copy(), PLACES, "keys and index overlap"),
     ("keys as values", lambda v: hypersort.sort_by_key_in_place(SHARED[:40], v), SHARED[40:], SHARED[:40], "overlap"),
     ("values in keys", lambda v: hypersort.sort_by_key_in_place(SHARED[:40], v), SHARED[40:], SHARED[39:79], "overlap"),

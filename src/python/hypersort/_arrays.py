@@ -36,6 +36,7 @@ class Array:
     on_device: bool = False
     stream: Optional[int] = None  # after whose work the array is ready; None: it is
     read_only: bool = False
+    given: Any = None  # the caller's NumPy array, of which `source` may be a copy
 
     @property
     def count(self) -> int:
@@ -194,6 +195,10 @@ def key_of_tensor(found: Array, name: str) -> KeyType:
     return type_by_name(_TORCH_TYPES[word])
 
 
+def _given(found: Array, a: Any) -> Array:
+    return replace(found, given=a) if isinstance(a, np.ndarray) else found
+
+
 def _with_key(found: Array, name: str) -> Array:
     if len(found.shape) != 1:
         raise ValueError(f"{name} has {len(found.shape)} dimensions, not 1")
@@ -206,16 +211,17 @@ def _with_key(found: Array, name: str) -> Array:
 
 def read_keys(a: Any, name: str = "keys") -> Array:
     """Keys that are only read; a copy of those in a NumPy array that the library cannot take as they are."""
-    return _with_key(view(_copied(a, name, True), name), name)
+    return _given(_with_key(view(_copied(a, name, True), name), name), a)
 
 
 def read_elements(a: Any, name: str) -> Array:
     """Elements that are only read: what lies at one place of the first axis. Copied as keys, but in any byte order."""
-    return view(_copied(a, name, False), name)
+    return _given(view(_copied(a, name, False), name), a)
 
 
 def read_index(a: Any, name: str = "index") -> Array:
     """Global positions; a NumPy array of any integers."""
+    given = a
     if not _is_foreign(a):
         a = _as_numpy(a, name)
         if a.size == 0 and a.dtype == np.float64:  # what NumPy makes of []
@@ -226,7 +232,7 @@ def read_index(a: Any, name: str = "index") -> Array:
     found = view(a, name)
     if not _same_dtype(found.dtype, "int64") or len(found.shape) != 1:
         raise TypeError(f"{name} is not of int64 and one dimension")
-    return found
+    return _given(found, given)
 
 
 def written(a: Any, name: str) -> Array:
@@ -274,6 +280,18 @@ def output(out: Any, like: Array, count: Optional[int], dtype: Any = None, name:
     if count is not None and found.count != count:
         raise ValueError(f"{name} has {found.count} elements, but out_count is {count}")
     return replace(found, key=like.key) if dtype is None else found
+
+
+def refuse_overlap(out: Array, *read: Array, in_place: bool = False) -> None:
+    """ValueError if `out` shares memory with an array that was copied: the library sees the copy alone. in_place: `out` may
+    be that array."""
+    for array in read:
+        given = array.given
+        if given is None or given.ctypes.data == array.pointer or out.library != "numpy":
+            continue
+        same = in_place and given.flags.c_contiguous and given.ctypes.data == out.pointer and len(given) == out.count
+        if not same and np.shares_memory(given, out.source):
+            raise ValueError("in and out overlap")
 
 
 def aligned_output(out: Array, source: Any) -> Array:

@@ -9,7 +9,9 @@ import numpy as np
 
 from . import _records
 from ._abi import FIELDS_MAX
-from ._arrays import aligned_output, check_like, output, read_elements, read_index, read_keys, written, written_keys
+from ._arrays import (
+    aligned_output, check_like, output, read_elements, read_index, read_keys, refuse_overlap, written, written_keys,
+)  # fmt: skip
 from ._context import Context, Count
 from ._records import Order, field_array
 
@@ -26,6 +28,7 @@ class Moves(Context):
         def prepare() -> Tuple[Any, ...]:
             keys = read_keys(a, "a")
             result = output(out, keys, count)
+            refuse_overlap(result, keys, in_place=True)
             aligned = aligned_output(result, a)
             return f"{keys.kind}, descending={bool(descending)}", keys, result, aligned, self._stream(keys, result)
 
@@ -61,6 +64,7 @@ class Moves(Context):
         def prepare() -> Tuple[Any, ...]:
             keys = read_keys(a, "a")
             index = output(out, keys, count, "int64")
+            refuse_overlap(index, keys)
             in_order = keys.empty(index.count) if with_keys else None
             stream = self._stream(keys, index, in_order)
             return f"{keys.kind}, descending={bool(descending)}", keys, index, in_order, stream
@@ -88,6 +92,7 @@ class Moves(Context):
                 raise ValueError(f"columns of different lengths: {[array.count for array in arrays]}")
             fields = [_records.column_field(array, bool(turned[i]), i) for i, array in enumerate(arrays)]
             index = output(out, arrays[0], count, "int64")
+            refuse_overlap(index, *arrays)
             words = ", ".join(f"{array.kind}{' descending' * field.order}" for array, field in zip(arrays, fields))
             return words, arrays, fields, index, self._stream(*arrays, index)
 
@@ -154,6 +159,7 @@ class Moves(Context):
             records = read_elements(a, "a")
             fields, words = _records.read_records(records, order)
             result = output(out, records, count)
+            refuse_overlap(result, records, in_place=True)
             return words, records, fields, result, self._stream(records, result)
 
         records, fields, result, stream = self._together("sort_records()", prepare)
@@ -179,6 +185,7 @@ class Moves(Context):
         def prepare() -> Tuple[Any, ...]:
             elements, places = read_elements(a, "a"), read_index(index)
             result = output(out, elements, places.count)
+            refuse_overlap(result, elements, places)
             words = f"{elements.element_bytes} bytes of {elements.kind}"
             return words, elements, places, result, self._stream(elements, places, result)
 
@@ -193,6 +200,7 @@ class Moves(Context):
         def prepare() -> Tuple[Any, ...]:
             target, places, elements = written(a, "a"), read_index(index), read_elements(values, "values")
             check_like(elements, target, "values")
+            refuse_overlap(target, places, elements)
             if elements.count != places.count:
                 raise ValueError(f"{places.count} positions in index, but {elements.count} values")
             words = f"{target.element_bytes} bytes of {target.kind}"

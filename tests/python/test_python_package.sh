@@ -71,6 +71,10 @@ print(hypersort.__file__, hypersort.__version__, *hypersort.sort([3, 1, 2]))' 2>
 cp -r "$BUILD/installed" "$work/prefix"
 installed "$work/prefix/share/hypersort/python"
 HYPERSORT_LIBRARY=$library installed "$SOURCE/src/python"
+cd "$BUILD" || exit 1
+HYPERSORT_LIBRARY=. installed "$SOURCE/src/python"
+HYPERSORT_LIBRARY=${library##*/} installed "$SOURCE/src/python"
+cd "$work" || exit 1
 # By pip, from the tree, with the library in HYPERSORT_LIBRARY or beside the package.
 if "$python" -c 'import setuptools, pip; assert int(setuptools.__version__.split(".")[0]) >= 61' 2>/dev/null; then
     mkdir "$work/src" && cp -r "$SOURCE/src/python" "$SOURCE/src/hypersort.h" "$work/src" # pip builds in the tree

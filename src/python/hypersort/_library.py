@@ -33,7 +33,9 @@ def _candidates() -> Iterator[str]:
     """Where the library may be, best first. A bare name is left to the loader."""
     given = os.environ.get("HYPERSORT_LIBRARY")
     if given:
-        yield str(Path(given) / _soname()) if os.path.isdir(given) else given
+        place = os.path.join(given, _soname()) if os.path.isdir(given) else given
+        # The loader does not look in this folder for a name that has none.
+        yield os.path.abspath(place) if os.path.exists(place) else place
         return
     here = Path(__file__).resolve().parent
     places = [here / _soname(), Path(sys.prefix) / "lib" / _soname()]

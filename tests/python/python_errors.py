@@ -135,6 +135,18 @@ WRONG = [
     ("quantiles of no keys", lambda q: hypersort.quantile(KEYS[:0], q), 0.3, 0.3, "no keys"),
 ]  # fmt: skip
 
+try:
+    import ml_dtypes
+
+    BYTES = np.zeros(4, "V1")
+    FLOATS = np.zeros(4, ml_dtypes.float8_e4m3fn)  # of the kind V for NumPy
+    WRONG += [
+        ("sort of small floats", hypersort.sort, KEYS, FLOATS, "float8_e4m3fn, which is no key type"),
+        ("a column of small floats", lambda c: hypersort.argsort_columns([c]), BYTES, FLOATS, "no key type"),
+    ]
+except ImportError:
+    pass
+
 
 def raised(call, *arguments):
     """What a call raises; None if nothing."""

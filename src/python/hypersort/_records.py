@@ -9,7 +9,7 @@ import numpy as np
 
 from ._abi import FIELDS_MAX, Field
 from ._arrays import Array, key_of_tensor
-from ._types import find_key_type, refuse_nat, type_by_name
+from ._types import find_key_type, is_bytes, refuse_nat, type_by_name
 
 Order = Union[None, str, Sequence[str]]
 
@@ -52,7 +52,7 @@ def make_field(dtype: np.dtype, offset: int, descending: bool, name: str) -> Fie
     """A key of this dtype: a number of either byte order, or bytes."""
     if dtype.itemsize == 0:  # which the library would take for a number of the type
         raise TypeError(f"order: {name!r} has the dtype {dtype}, which has no bytes to sort by")
-    if dtype.kind in "SV" and dtype.names is None and dtype.subdtype is None and find_key_type(dtype) is None:
+    if is_bytes(dtype):
         return Field(offset, type_by_name("u8").code, descending, dtype.itemsize, 0)
     key = find_key_type(dtype)
     if key is None:

@@ -42,11 +42,16 @@ def find_key_type(dtype: np.dtype) -> Optional[KeyType]:
     return type_by_name(name) if name in TYPES and dtype.itemsize <= 8 else None
 
 
+def is_bytes(dtype: np.dtype) -> bool:
+    """Whether elements are bytes without a meaning: S and V. Numbers of other packages say that they are of the kind V, too."""
+    return issubclass(dtype.type, (np.bytes_, np.void)) and dtype.names is None and dtype.subdtype is None
+
+
 def key_type_of(dtype: np.dtype, name: str) -> KeyType:
     """The key type of an array called `name`, or TypeError."""
     found = find_key_type(dtype)
     if found is None:
-        hint = ": use sort_records()" if dtype.kind in "SV" else ""
+        hint = ": use sort_records()" if dtype.names is not None or is_bytes(dtype) else ""
         raise TypeError(f"{name} has the dtype {dtype}, which is no key type{hint}")
     return found
 

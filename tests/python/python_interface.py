@@ -57,8 +57,8 @@ class FakeType:
 class FakeTensor:
     """A tensor of the module torch, which has no stream in its interface."""
 
-    def __init__(self, array, dtype, device):
-        self.array, self.dtype = array, dtype
+    def __init__(self, array, dtype, device, conj=False):
+        self.array, self.dtype, self.conj = array, dtype, conj
         self.device = types.SimpleNamespace(type=device)
         self.shape = array.shape
 
@@ -70,6 +70,9 @@ class FakeTensor:
 
     def is_contiguous(self):
         return self.array.flags.c_contiguous
+
+    def is_conj(self):
+        return self.conj
 
     def data_ptr(self):
         return self.array.ctypes.data
@@ -145,6 +148,8 @@ def run_refusals(ranks, sorter):
     for name, array, word in refused:
         text = error_of(sorter.sort, array)
         ranks.expect(name, word in text, text)
+    lazy = FakeTensor(keys.view("c8"), FAKE_TYPES["complex64"], "cuda", conj=True)
+    ranks.expect("conjugated later", "resolve_conj" in error_of(sorter.take, lazy, np.arange(5)))
     read_only = keys.copy()
     read_only.flags.writeable = False
     ranks.expect("read-only", "read-only" in error_of(sorter.sort_in_place, FakeArray(read_only)))

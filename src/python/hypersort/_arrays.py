@@ -115,6 +115,8 @@ def _view_tensor(a: Any, name: str) -> Array:
     """Of PyTorch, whose interface tells bf16 from f16 in no version, and leaves out the stream."""
     if not a.is_contiguous():
         raise ValueError(f"{name} is not contiguous: copy it first")
+    if any(getattr(a, bit, bool)() for bit in ("is_conj", "is_neg")):  # PyTorch conjugates when it reads, not in memory
+        raise ValueError(f"{name} is not yet conjugated or negated in memory: resolve_conj() or resolve_neg() it first")
     if a.device.type not in ("cpu", "cuda"):
         raise TypeError(f"{name} is on the device {a.device}")
     on_device = a.device.type == "cuda"

@@ -7,9 +7,10 @@
  *     codes              4|0 0|1 4|2     sorted: 0|1 4|0 4|2
  *     keys, values       3 7 7           of the places 1 0 2: b a c, by way of shared memory
  *
- * Codes have 64 bits. Where the range of a bucket leaves too few for the places, the lowest bits of the distances are left out.
- * Most often neighbours are in order all the same: few bits are left out, and a bucket has few keys. Where they are not, the bucket
- * is sorted in two rounds instead, by the bits that were left out and, in the order of these, by the others. */
+ * Codes have 64 bits, or 32, if the keys have 4 bytes and their range leaves enough for the places. That of keys of 8 bytes may leave too
+ * few of 64: then the lowest bits of the distances are left out. Most often neighbours are in order all the same: few bits are left
+ * out, and a bucket has few keys. Where they are not, the bucket is sorted in two rounds instead, by the bits that were left out and,
+ * in the order of these, by the others. */
 #ifndef PAIR_BLOCKS_CUH
 #define PAIR_BLOCKS_CUH
 
@@ -76,21 +77,18 @@ using origins_of_thread = half_words<S::KEYS>;
 
 /* Sort the codes of `bits` above an origin each that threads hold, and hand over each, done(k, code), by rows. Every thread calls
  * it, and passes a barrier before shared memory is used again. */
-template <typename S, typename DONE>
-static __device__ void sort_pair_codes(const uint64_t (&codes)[S::KEYS], int count, int bits,
-                                       const DONE &done)
+template <typename S, typename C, typename DONE>
+static __device__ void sort_pair_codes(const C (&codes)[S::KEYS], int count, int bits, const DONE &done)
 {
-    const uint64_t all =
-        (UINT64_C(1) << (bits + ORIGIN_BITS<S> - 1) << 1) - 1; // the shift may be by all bits
-    const uint64_t *places =
-        sort_into_places<S>(codes, count, parts_of_range<log2_of(S::BINS)>(UINT64_C(0), all));
+    const C all = ((C)1 << (bits + ORIGIN_BITS<S> - 1) << 1) - 1; // the shift may be by all bits
+    const C *places = sort_into_places<S>(codes, count, parts_of_range<log2_of(S::BINS)>((C)0, all));
     for_rows<S>(count, [&](int k) { // codes are equal where there is one of them, which is 0
-        done(k, places ? places[with_gaps<uint64_t>(threadIdx.x) + k * with_gaps<uint64_t>(S::THREADS)] : 0);
+        done(k, places ? places[with_gaps<C>(threadIdx.x) + k * with_gaps<C>(S::THREADS)] : 0);
     });
 }
 
-template <typename S>
-static __device__ uint32_t origin_of_code(uint64_t code)
+template <typename S, typename C>
+static __device__ uint32_t origin_of_code(C code)
 {
     return (uint32_t)code & ((1u << ORIGIN_BITS<S>)-1);
 }
@@ -165,8 +163,60 @@ static __device__ void store_pair_key(const struct coding &coding, K *keys, int 
         keys[place] = stored_key(coding, code);
 }
 
+template <typename S>
+static __device__ void load_narrow_keys(const uint32_t *from, int count, uint32_t (&keys)[S::KEYS])
+{
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++)
+        keys[k] = (int)threadIdx.x + k * S::THREADS < count ? from[threadIdx.x + k * S::THREADS] : 0;
+}
+
+/* Sort elements whose keys have 4 bytes by codes C, which leave no bits out. Every thread calls it. */
+template <typename S, typename C, typename V, typename T>
+static __device__ void sort_narrow_by(const struct pair_array<const uint32_t, const V> &from,
+                                      const struct pair_goal<uint32_t, T> &to, int count,
+                                      const struct pair_range<uint32_t> &range, const uint32_t (&keys)[S::KEYS])
+{
+    C codes[S::KEYS];
+    origins_of_thread<S> origins;
+#pragma unroll
+    for (int k = 0; k < S::KEYS; k++)
+        codes[k] = (C)(keys[k] - range.low) << ORIGIN_BITS<S> | (threadIdx.x + k * S::THREADS);
+    sort_pair_codes<S>(codes, count, range.bits, [&](int k, C code) {
+        origins.set(k, origin_of_code<S>(code));
+        store_pair_key(to.coding, to.keys, threadIdx.x + k * S::THREADS,
+                       range.low + (uint32_t)(code >> ORIGIN_BITS<S>));
+    });
+    __syncthreads();
+    take_by_origins<S>(from.values, count, origins,
+                       [&](int k, V value) { to.values[threadIdx.x + k * S::THREADS] = (T)value; });
+}
+
+/* By codes of 64 bits: a function of its own, behind which nothing comes, so that the registers it takes are not missed by others. */
+template <typename S, typename V, typename T>
+static __device__ __noinline__ void sort_far_pairs(const struct pair_array<const uint32_t, const V> &from,
+                                                   const struct pair_goal<uint32_t, T> &to, int count,
+                                                   const struct pair_range<uint32_t> &range)
+{
+    uint32_t keys[S::KEYS];
+    load_narrow_keys<S>(from.keys, count, keys);
+    sort_narrow_by<S, uint64_t>(from, to, count, range, keys);
+}
+
 /* Sort elements from [count], keys of which are codes, to `to` [count]: at most S::CAPACITY. They may be the same arrays. Every
  * thread calls it; the next call waits for a barrier. */
+template <typename S, typename V, typename T>
+static __device__ void sort_pair_block(struct pair_array<const uint32_t, const V> from,
+                                       struct pair_goal<uint32_t, T> to, int count)
+{
+    uint32_t keys[S::KEYS];
+    load_narrow_keys<S>(from.keys, count, keys);
+    const struct pair_range<uint32_t> range = range_of_pairs<S>(keys, count);
+    if (range.bits + ORIGIN_BITS<S> > 32)
+        return sort_far_pairs<S>(from, to, count, range);
+    sort_narrow_by<S, uint32_t>(from, to, count, range, keys);
+}
+
 template <typename S, typename K, typename V, typename T>
 static __device__ void sort_pair_block(struct pair_array<const K, const V> from, struct pair_goal<K, T> to,
                                        int count)
@@ -229,7 +279,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         from.keys + task.begin, from.values + task.begin
     };
     const struct pair_goal<K, T> to = goal_from(goal, task.goal);
-    sort_pair_block<S, K, V, T>(own, to, (int)task.count);
+    sort_pair_block<S>(own, to, (int)task.count);
 }
 
 /* Elements that are in order as they are: every `stride`-th of [count] from `begin` on. */
@@ -262,7 +312,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         };
         const struct pair_goal<K, T> to = goal_from(goal, task.goal);
         if (task.kind == REST_SORT)
-            sort_pair_block<S, K, V, T>(own, to, (int)task.count);
+            sort_pair_block<S>(own, to, (int)task.count);
         else
             copy_pairs(as_it_is, own, to, (int64_t)task.count, threadIdx.x, S::THREADS);
         __syncthreads(); // before the next one takes the memory

@@ -7,6 +7,7 @@
 #include "src/command/stop.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -21,12 +22,22 @@ static hsort_status print_help_or_version(const struct cli_options *options)
     return report_flush();
 }
 
+/* One file of all ranks, in whose name no % means anything else. Not collective. */
+static hsort_status check_absent_as_is(const char *path)
+{
+    char name[PATH_MAX];
+    TRY(file_name_as_is(path, name));
+    return file_check_absent(name, 0);
+}
+
 /* --no-clobber: no output may be there before the work begins. What appears later is found by file_commit(). Collective. */
 static hsort_status check_clobber(struct comm *comm, const struct cli_options *options)
 {
-    const char *const outputs[] = {options->output, options->values_output, options->index, options->counts,
-                                   options->command != CLI_REPORT ? options->trace : NULL};
-    hsort_status status = HSORT_OK;
+    const bool draws = options->command == CLI_REPORT;
+    const char *const outputs[] = {draws ? NULL : options->output, options->values_output, options->index,
+                                   options->counts};
+    const char *as_is = draws ? options->output : options->trace;
+    hsort_status status = comm->rank == 0 && as_is ? check_absent_as_is(as_is) : HSORT_OK;
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && status == HSORT_OK; i++)
         if (outputs[i] && (comm->rank == 0 || file_is_pattern(outputs[i])))
             status = file_check_absent(outputs[i], comm->rank);

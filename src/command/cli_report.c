@@ -94,7 +94,7 @@ static hsort_status draw_page(const struct cli_options *options, struct page *pa
     return status == HSORT_OK ? page_status(page) : status;
 }
 
-/* The name of the page: that of the report, ending in .html. */
+/* The name of the page: that of the report, ending in .html. It is one file of all ranks: no % in it means a rank. */
 static hsort_status name_page(const struct cli_options *options, char *name)
 {
     const char *given = options->output ? options->output : options->files[0];
@@ -126,8 +126,10 @@ static hsort_status write_page(struct comm *comm, const struct cli_options *opti
     const struct npy_element byte = {.bytes = 1};
     int64_t length = (int64_t)page->length, unused;
     struct file_out file;
+    char as_is[PATH_MAX];
     TRY(comm_range(comm, length, &unused, &length));
-    const struct file_target target = {.path = name,
+    TRY(comm_agree(comm, file_name_as_is(name, as_is)));
+    const struct file_target target = {.path = as_is,
                                        .format = FILE_RAW,
                                        .element = &byte,
                                        .count = length,

@@ -49,19 +49,6 @@ hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *optio
     return HSORT_OK;
 }
 
-/* name [PATH_MAX] = `path` as a name in which no % means anything else. Not collective. */
-static hsort_status escape_name(const char *path, char *name)
-{
-    size_t length = 0;
-    for (const char *at = path; *at && length + 2 < PATH_MAX; at++) {
-        name[length++] = *at;
-        if (*at == '%')
-            name[length++] = '%';
-    }
-    name[length] = '\0';
-    return length + 2 < PATH_MAX ? HSORT_OK : status_fail(HSORT_IO, "%.200s: is too long a name", path);
-}
-
 /* part [PATH_MAX] = DIR/sorted; with --checkpoint, where there may be no room, a name beside the first RUNS. */
 static hsort_status name_sorted(const struct disk_sort *disk, char *part)
 {
@@ -94,7 +81,7 @@ static hsort_status open_sorted(struct disk_sort *disk, bool *kept)
     if (deal->needed) {
         hsort_status status = name_sorted(disk, part);
         if (status == HSORT_OK)
-            status = escape_name(part, name);
+            status = file_name_as_is(part, name);
         TRY(comm_agree(disk->comm, status));
         target.path = name;
         target.format = FILE_RAW;

@@ -13,6 +13,13 @@
 #include "src/files/hdf5_place.h"
 #include "src/library/trace_file.h"
 
+hsort_status run_trace_name(const struct cli_options *options, const struct file_in *in, char *name)
+{
+    char as_is[PATH_MAX];
+    TRY(file_name_as_is(options->trace, as_is));
+    return file_output_name(as_is, in, name);
+}
+
 /* No output of any rank may be the same file. */
 static hsort_status check_other_outputs(const struct cli_options *options, int ranks, const char *name)
 {
@@ -34,9 +41,9 @@ static hsort_status check_trace_file(const struct cli_options *options, int rank
                                      const struct file_in *other)
 {
     char name[PATH_MAX], temporary[PATH_MAX];
-    TRY(file_output_name(options->trace, in, name));
+    TRY(run_trace_name(options, in, name));
     if (other)
-        TRY(file_output_name(options->trace, other, name));
+        TRY(run_trace_name(options, other, name));
     TRY(check_other_outputs(options, ranks, name));
     const int file = trace_temporary(name, temporary, sizeof temporary)
                          ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
@@ -76,7 +83,7 @@ static hsort_status write_guarded(struct comm *comm, const struct cli_options *o
 {
     char name[PATH_MAX] = "", temporary[PATH_MAX];
     const int guard = file_guard_take();
-    if (comm->rank == 0 && file_output_name(options->trace, NULL, name) == HSORT_OK && guard >= 0 &&
+    if (comm->rank == 0 && run_trace_name(options, NULL, name) == HSORT_OK && guard >= 0 &&
         trace_temporary(name, temporary, sizeof temporary)) {
         struct sigaction stop;
         const bool handled = sigaction(SIGTERM, NULL, &stop) == 0 && stop.sa_handler != SIG_DFL; // by stop.h

@@ -161,6 +161,10 @@ enum { FILE_OUTPUTS = 5 };
 /* Does this name of an output have a %r in it? Not collective. */
 bool file_is_pattern(const char *path);
 
+/* name [PATH_MAX] = `path` for an output that is called so, in which no % means anything else. Not collective. Error HSORT_IO: it is
+ * too long. */
+hsort_status file_name_as_is(const char *path, char *name);
+
 /* Create the temporary file of an output, with its header and its full size. Collective.
  *   file  [1] written; ended by file_commit(); FILE_OUTPUTS at a time in a process
  * After    the temporary is removed also if this process gets SIGTERM, SIGUSR1, SIGINT or SIGHUP (mpirun sends SIGTERM when

@@ -35,6 +35,18 @@ bool file_is_pattern(const char *path)
     return path != NULL;
 }
 
+hsort_status file_name_as_is(const char *path, char *name)
+{
+    size_t length = 0;
+    for (const char *at = path; *at && length + 2 < PATH_MAX; at++) {
+        name[length++] = *at;
+        if (*at == '%')
+            name[length++] = '%';
+    }
+    name[length] = '\0';
+    return length + 2 < PATH_MAX ? HSORT_OK : status_fail(HSORT_IO, "%.200s: is too long a name", path);
+}
+
 /* name [PATH_MAX] = `path` with the rank for each %r, and a % for each %%. */
 static hsort_status expand_pattern(const char *path, int rank, char *name)
 {

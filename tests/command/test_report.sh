@@ -63,6 +63,19 @@ refused 0 2 "run.html|no-clobber" report run.json --no-clobber
 refused 0 2 "run.json|input" report run.json -o run.json
 refused 0 2 "trace.json|input" report run.json --trace trace.json -o ./trace.json
 refused 0 3 "none/page.html" report run.json -o none/page.html
+# A page and a trace are one file of all ranks, whose name means itself.
+cp run.json 'run%r%.json'
+cp run.json 'run%r%%.json'
+ok 2 report 'run%r%.json'
+[ "$(echo run%*) $(echo run[0-9]*)" = "run%r%%.json run%r%.html run%r%.json run[0-9]*" ] || fail "the page of run%r%.json: $(echo run*)"
+refused 0 2 "run%r%.html|no-clobber" report run.json -o 'run%r%.html' --no-clobber
+rm 'run%r%%.json'
+ok 0 report 'run%r%.json' -o 'run%r%%.json' -q
+cmp -s run.json 'run%r%.json' || fail "a page is written over the report that it is of"
+ok 2 sort keys.npy -o sorted.npy --trace 'run%r%%.trace' -q
+page 0 three.json 'run%r%%.trace'
+refused 0 2 "run%r%%.trace|no-clobber" sort keys.npy -o new.npy --trace 'run%r%%.trace' --no-clobber
+rm run%*
 
 # What is no report, and no trace.
 : >empty.json

@@ -332,7 +332,7 @@ static hsort_status check_trace_apart(const struct cli_options *options)
         return HSORT_OK;
     TRY(hdf5_place_parse(options->output, &place));
     TRY(file_output_name(place.file, NULL, output));
-    TRY(file_output_name(options->trace, NULL, trace));
+    TRY(run_trace_name(options, NULL, trace));
     return strcmp(output, trace) == 0
                ? status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", options->trace)
                : HSORT_OK;

@@ -5,9 +5,9 @@
 #include "tests/checkpoint/runs.h"
 #include "tests/support/faults.h"
 
+#ifdef HSORT_FAULTS
 static const struct shape small_shape = {.elements = 100, .part_elements = 30, .fence_elements = 8};
 
-#ifdef HSORT_FAULTS
 /* All of a sort that is not made yet, up to a failure; each step agreed. */
 static hsort_status do_all(struct call *call)
 {

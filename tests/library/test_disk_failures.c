@@ -312,6 +312,7 @@ static void test_lost(uint64_t *random)
 
 /* ---- Each failure ----------------------------------------------------------------------------------------------- */
 
+#ifdef HSORT_FAULTS
 /* A sort in memory, by the context in which another one has failed. */
 static void check_context(void)
 {
@@ -341,7 +342,6 @@ static void check_after_failure(const struct disk_case *c, hsort_status status, 
     disk_check_whole(c, &all, &check);
 }
 
-#ifdef HSORT_FAULTS
 static const char *name_of(bool is_site, int what)
 {
     return is_site ? fault_word((enum fault_site)what) : disk_op_names[what];

@@ -1,5 +1,6 @@
 #include "src/command/page_run.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "src/command/report.h"
 
@@ -484,17 +485,27 @@ static void show_floors(struct page *page, const struct json_value *run, const s
     page_add(page, "</table>\n");
 }
 
+/* It may name thousands of files. */
+static void show_command(struct page *page, const struct json_value *run)
+{
+    enum { SPARE = 8 }; // of json_string()
+    const struct json_value command = json_member(run, "command");
+    const size_t bytes = command.length + SPARE;
+    char *text = command.kind == JSON_TEXT ? malloc(bytes) : NULL;
+    if (!text)
+        return;
+    page_add(page, "<p>");
+    page_element(page, "code", NULL, json_string(&command, text, bytes));
+    page_add(page, "</p>\n");
+    free(text);
+}
+
 void page_run(struct page *page, const struct json_value *run)
 {
     struct phase_table table;
     char text[2 * TEXT];
-    const struct json_value command = json_member(run, "command");
     page_element(page, "h1", NULL, run_title(run, text, sizeof text));
-    if (command.kind == JSON_TEXT) {
-        page_add(page, "<p>");
-        page_element(page, "code", NULL, json_string(&command, text, sizeof text));
-        page_add(page, "</p>\n");
-    }
+    show_command(page, run);
     text_of(run, "ended", text);
     if (text[0])
         page_element(page, "p", "soft", text);

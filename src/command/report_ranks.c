@@ -79,58 +79,73 @@ void rank_reports_json(struct json *json, const struct rank_report *ranks, int c
 
 /* ---- how it was started -------------------------------------------------------------------------------- */
 
-/* Add a word of a command as a shell would have to be given it. */
-static size_t add_word(char *text, size_t length, size_t room, const char *word)
+/* Add a word of a command as a shell would have to be given it: four bytes for each of its own, and of its ending zero, at most. */
+static size_t add_word(char *text, size_t length, const char *word)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^~";
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
     const bool quotes = word[0] == '\0' || word[strspn(word, plain)] != '\0';
-    if (length > 0 && length + 1 < room)
+    if (length > 0)
         text[length++] = ' ';
-    if (quotes && length + 1 < room)
+    if (quotes)
         text[length++] = '\'';
-    for (; *word && length + 6 < room; word++) {
+    for (; *word; word++) {
         text[length++] = *word;
         if (*word == '\'') { // ' is '\'' inside of quotes
             memcpy(text + length, "\\''", 3);
             length += 3;
         }
     }
-    if (quotes && length + 1 < room)
+    if (quotes)
         text[length++] = '\'';
     text[length] = '\0';
     return length;
 }
 
-/* text [bytes] = the words that this process was started with, as the system keeps them: parsing has changed the order of those
- * that main() was given. */
-static const char *command_words_text(char *text, size_t bytes)
+/* The words that this process was started with, as the system keeps them, each ended by a zero: parsing has changed the order of those
+ * that main() was given. Returns words [*bytes], owned, or NULL. */
+static char *read_command(size_t *bytes)
 {
-    char word[4096];
-    size_t length = 0, in_word = 0;
-    int byte;
+    size_t room = 4096, got;
+    char *words = NULL, *more;
     FILE *file = fopen("/proc/self/cmdline", "re");
-    text[0] = '\0';
-    while (file && (byte = fgetc(file)) != EOF) {
-        if (in_word + 1 < sizeof word)
-            word[in_word++] = (char)byte;
-        if (byte != '\0')
-            continue;
-        word[in_word - 1] = '\0';
-        const char *base = length == 0 ? strrchr(word, '/') : NULL; // of the program its name does
-        length = add_word(text, length, bytes, base ? base + 1 : word);
-        in_word = 0;
+    *bytes = 0;
+    while (file && (more = realloc(words, room))) {
+        words = more;
+        got = fread(words + *bytes, 1, room - *bytes - 1, file);
+        *bytes += got;
+        words[*bytes] = '\0';
+        if (got == 0)
+            break;
+        room *= 2;
     }
     if (file)
         fclose(file);
+    return words;
+}
+
+/* All of them as a line. Returns text, owned, or NULL. */
+static char *command_text(void)
+{
+    size_t bytes, length = 0;
+    char *words = read_command(&bytes);
+    char *text = words ? malloc(4 * bytes + 1) : NULL;
+    if (text)
+        text[0] = '\0';
+    for (size_t at = 0; text && at < bytes; at += strlen(words + at) + 1) {
+        const char *base = at == 0 ? strrchr(words, '/') : NULL; // of the program its name does
+        length = add_word(text, length, base ? base + 1 : words + at);
+    }
+    free(words);
     return text;
 }
 
 void report_start_json(struct json *json)
 {
-    char text[8192], ended[32];
+    char *text = command_text(), ended[32];
     const time_t now = time(NULL);
     struct tm utc;
-    json_text(json, "command", command_words_text(text, sizeof text));
+    json_text(json, "command", text);
+    free(text);
     strftime(ended, sizeof ended, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     json_text(json, "ended", ended);
 }

@@ -53,6 +53,20 @@ page 0 gather.json
 "$python" -c 'import json; r = json.load(open("three.json")); del r["per_rank"], r["command"], r["ended"]; json.dump(r, open("old.json", "w"))'
 page 0 old.json
 
+# A command of many words is told whole, as a shell has to be given it.
+files=$(printf './empty.u64 %.0s' {1..2000})
+touch empty.u64 'a b'
+head -c 8000 records.bin >'~root'
+# shellcheck disable=SC2086  # words
+ok 2 sort $files '~root' 'a b' --type u64 -o long.npy --json
+mv "$work.out" long.json
+eval "words=($("$python" -c 'import json; print(json.load(open("long.json"))["command"])'))"
+# shellcheck disable=SC2086  # words
+[ "${words[*]}" = "$(echo hypersort sort $files '~root' 'a b' --type u64 -o long.npy --json)" ] && [ ${#words[@]} = 2009 ] ||
+    fail "the command of a report: ${#words[@]} words, the last ones ${words[*]: -9}"
+page 0 long.json
+rm empty.u64 '~root' 'a b'
+
 # Names of pages.
 ok 0 report run.json
 grep -q '^page  *run.html$' "$work.out" && [ -s run.html ] || fail "the page of run.json is not run.html"

@@ -86,11 +86,12 @@ array()
         (cd files && keys "$name" "$((n * 4321))" "$((seed + n))" && mv "$name.sorted" ..)
         n=$((n + 1))
     done
-    ls -d "$PWD"/files/* >list
+    cp files/d.u64 ./-f.u64
+    { ls -d "$PWD"/files/* && echo -f.u64; } >list
     cp files/d.u64 'twice/e[1.u64'
     cp files/d.u64 'e[1.u64'
     ls -d 'e[1.u64' 'twice/e[1.u64' >twice.list
-    submit of_list array.sbatch --cpus-per-task=1 --time=5 --array=1-4 --output='of_list_%a.log' --export=ALL,IN=list,OUT=of_list
+    submit of_list array.sbatch --cpus-per-task=1 --time=5 --array=1-5 --output='of_list_%a.log' --export=ALL,IN=list,OUT=of_list
     submit of_folder array.sbatch --cpus-per-task=1 --time=5 --array=1-5 --output='of_folder_%a.log' \
         --export=ALL,IN=files,OUT=of_folder
     submit of_twice array.sbatch --cpus-per-task=1 --time=5 --array=2 --output='of_twice_%a.log' \
@@ -98,7 +99,7 @@ array()
     for name in of_list of_folder of_twice; do
         until_true all_over $name
     done
-    same "array of a list" "$(ends_of of_list)" "1 COMPLETED 0:0,2 COMPLETED 0:0,3 COMPLETED 0:0,4 COMPLETED 0:0" of_list_1.log
+    same "array of a list" "$(ends_of of_list)" "1 COMPLETED 0:0,2 COMPLETED 0:0,3 COMPLETED 0:0,4 COMPLETED 0:0,5 COMPLETED 0:0" of_list_1.log
     same "array of a folder, one task too many" "$(ends_of of_folder)" \
         "1 COMPLETED 0:0,2 COMPLETED 0:0,3 COMPLETED 0:0,4 COMPLETED 0:0,5 FAILED 2:0" of_folder_5.log
     same "array of a list with two files of a name" "$(ends_of of_twice)" "2 FAILED 2:0" of_twice_2.log
@@ -107,6 +108,7 @@ array()
         right of_list/$name.u64 $name
         right of_folder/$name.u64 $name
     done
+    right of_list/-f.u64 d
 }
 
 all_over() { [[ ! $(scontrol --oneliner show job "${job[$1]}") =~ JobState=(PENDING|RUNNING|COMPLETING) ]]; }

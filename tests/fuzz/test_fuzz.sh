@@ -24,7 +24,7 @@ if [ $found = no ]; then
     cat "$planted"
     exit 1
 fi
-grep -q 'broken: !(read.swapped && read.count > 12 ' "$planted" || {
+grep -q 'broken: !(read.swapped && read.count > 7 ' "$planted" || {
     echo "failed: not the planted bug was found:"
     cat "$planted"
     exit 1

@@ -488,7 +488,7 @@ struct engine_ops {
 
     /* How many keys of a run are less than each probe, and how many are not greater.
      *   keys               [count] a run, engine memory; count may be 0
-     *   probes             [probe_count <= ENGINE_SEARCH_MAX] codes on the host, in any order
+     *   probes             [probe_count <= ENGINE_SEARCH_MAX] codes on the host, in any order; wider ones are beyond all keys
      *   less, not_greater  [probe_count] on the host, written
      * Of keys that are not sorted: some numbers of 0 .. count. Waits for the result. */
     hsort_status (*search)(struct engine *engine, int key_bytes, const void *keys, int64_t count,

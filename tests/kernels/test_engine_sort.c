@@ -370,7 +370,10 @@ static void check_search(int key_bytes, enum runs kind, int64_t count, int probe
     char *run = alloc_or_exit((size_t)count * (size_t)key_bytes + 1);
     fill_run(kind, key_bytes, false, run, count, random);
     for (int i = 0; i < probe_count; i++) {
-        probes[i] = i == 0 ? 0 : i == 1 ? key_max(key_bytes) : draw_probe(key_bytes, run, count, random);
+        probes[i] = i == 0   ? 0
+                    : i == 1 ? key_max(key_bytes)
+                    : i < 4  ? key_max(key_bytes) + (key_code)(i - 1) // wider than a key, but of 16 bytes
+                             : draw_probe(key_bytes, run, count, random);
         less[i] = not_greater[i] = -1;
     }
     struct buffer keys = buffer_new(run, (size_t)count * (size_t)key_bytes, (size_t)key_bytes);

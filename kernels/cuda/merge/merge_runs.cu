@@ -36,8 +36,10 @@ static __global__ void __launch_bounds__(SEARCH_THREADS)
     const int i = blockIdx.x * SEARCH_THREADS + threadIdx.x;
     if (i >= probe_count)
         return;
-    const probe<K> code = (probe<K>)result->probes[i];
-    const int64_t less = thread_find(keys, 0, count, code, false);
+    const key_code wide = result->probes[i];
+    const probe<K> code = (probe<K>)wide;
+    const int64_t least = code == wide ? 0 : count; // a wider code is beyond all keys
+    const int64_t less = thread_find(keys, least, count, code, false);
     result->less[i] = less;
     result->not_greater[i] = thread_find(keys, less, count, code, true);
 }

@@ -215,6 +215,7 @@ static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, 
     TRY_CUDA(cudaMemsetAsync(memory.split, 0, sizeof *memory.split, stream)); // all of its bytes travel
     narrow_kernel<K><<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(sample.codes,
                                                                                      sample.narrow);
+    TRY_LAUNCH("the sample in keys of its own width");
     add_segment(&input, seen, 0, -1);
     add_piece(&input, sample.narrow, seen, tile_keys<K>(engine));
     TRY(queue_splits(engine, codes_only, input, plan, memory.first));

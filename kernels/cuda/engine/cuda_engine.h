@@ -62,6 +62,7 @@ struct cuda_engine {
     int device; /* as the runtime counts them */
     int multiprocessors;
     int block_bytes; /* of shared memory, at most, for a block */
+    bool code_waits; /* its code is made for GPUs whose kernels can wait where they will run (launch.cuh) */
     bool launches_apart; /* a test wants no kernel to wait where it will run (launch.cuh), as before Hopper */
     struct cuda_driver driver;
     CUcontext context; /* the device's primary one, retained */

@@ -417,6 +417,16 @@ static hsort_status find_driver(struct cuda_driver *driver)
     return HSORT_OK;
 }
 
+/* Was the code made for GPUs that can wait? It may be older code, translated for such a one. All kernels are made for the
+ * same GPUs, so one is asked. */
+static hsort_status look_at_code(struct cuda_engine *engine)
+{
+    cudaFuncAttributes code;
+    TRY_CUDA(cudaFuncGetAttributes(&code, alive_kernel));
+    engine->code_waits = code.ptxVersion >= 90;
+    return HSORT_OK;
+}
+
 /* Everything the engine needs beside its context, and a first kernel, so that a device that cannot run this
  * build's code is found now and not in the middle of a sort. The device is current. */
 static hsort_status start_device(struct cuda_engine *engine)
@@ -452,7 +462,7 @@ static hsort_status start_device(struct cuda_engine *engine)
     TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     if (engine->result->alive != 1)
         return status_fail(HSORT_CUDA, "GPU %d ran a kernel without effect", engine->device);
-    return HSORT_OK;
+    return look_at_code(engine);
 }
 
 /* Make the device's primary context. cudaInitDevice() first: the runtime then holds the context too, and a

@@ -32,17 +32,6 @@ static __device__ void wait_for_kernels_before()
 #endif
 }
 
-/* Was the code made for GPUs that can wait? It may be older code, translated for such a one. All kernels are made for
- * the same GPUs, so the first one is asked. */
-static bool can_code_wait(const void *kernel)
-{
-    static const bool can = [kernel] {
-        cudaFuncAttributes known;
-        return cudaFuncGetAttributes(&known, kernel) == cudaSuccess && known.ptxVersion >= 90;
-    }();
-    return can;
-}
-
 /* Queue a kernel on STREAM_WORK, close behind the one before; with `bytes` of dynamic shared memory. what: for an
  * error. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
@@ -61,7 +50,7 @@ static hsort_status launch_behind(struct cuda_engine *engine, const char *what, 
     config.dynamicSmemBytes = (size_t)bytes;
     config.stream = engine->streams[STREAM_WORK];
     config.attrs = &close;
-    config.numAttrs = !engine->launches_apart && can_code_wait((const void *)kernel) ? 1 : 0;
+    config.numAttrs = engine->code_waits && !engine->launches_apart ? 1 : 0;
     return cuda_check(cudaLaunchKernelEx(&config, kernel, PARAMETERS(arguments)...), what);
 }
 

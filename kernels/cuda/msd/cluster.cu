@@ -474,8 +474,10 @@ extern "C" bool msd_cluster_fits(const struct cuda_engine *engine, const struct 
         args->count <= FEW_KEYS || args->count > most)
         return false;
     // the runtime knows this without asking the device
-    return cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, engine->device) == cudaSuccess &&
-           has_clusters;
+    if (cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, engine->device) == cudaSuccess)
+        return has_clusters;
+    cudaGetLastError(); // or a later launch would report this
+    return false;
 }
 
 extern "C" hsort_status msd_cluster_sort(struct cuda_engine *engine, struct sort_args *args, bool *done)

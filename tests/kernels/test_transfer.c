@@ -1,6 +1,8 @@
 /* engine_ops.transfer() of an engine: `test_transfer host [THREADS]` or `cuda`. Lists of any length, of host memory and
  * of functions, in and out at once; every byte is moved once, in chunks that end where they should. Some lie one behind
  * the other in engine memory, with bytes between or without. */
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include "kernels/transfer_queue.h"
 #include "tests/kernels/engine_test.h"
@@ -191,6 +193,42 @@ static void check_unpinned(uint64_t *random)
 #endif
 }
 
+static pthread_t caller;
+static atomic_bool caller_moves;
+
+/* No thread goes on before the caller's has bytes to move, too. */
+static hsort_status move_with_caller(void *user, int64_t at, size_t bytes, void *host)
+{
+    (void)user;
+    (void)at;
+    if (pthread_equal(pthread_self(), caller))
+        atomic_store(&caller_moves, true);
+    while (!atomic_load(&caller_moves))
+        sched_yield();
+    memset(host, 0, bytes);
+    return HSORT_OK;
+}
+
+/* Copies to where no memory is: they are told of once, and not by the next call. */
+static void check_failed_copies(uint64_t *random)
+{
+    enum { MORE_THAN_THREADS = 64 };
+    struct engine_transfer in[MORE_THAN_THREADS];
+    if (ops->kind != HSORT_ENGINE_CUDA)
+        return;
+    struct buffer keys = buffer_new(random, sizeof *random, sizeof *random);
+    for (int i = 0; i < MORE_THAN_THREADS; i++)
+        in[i] = (struct engine_transfer){.bytes = 1, .move = move_with_caller};
+    caller = pthread_self();
+    const hsort_status status = ops->transfer(engine, in, MORE_THAN_THREADS, NULL, 0);
+    CHECK(status == HSORT_CUDA, "copies to nowhere: %s", hsort_strerror(status));
+    status_clear();
+    must(ops->encode(engine, keymap_make(HSORT_I64, HSORT_ASCENDING), buffer_keys(&keys), buffer_keys(&keys),
+                     1),
+         "encode behind copies that failed");
+    buffer_free(&keys);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t random = check_seed();
@@ -198,6 +236,7 @@ int main(int argc, char **argv)
     printf("test_transfer %s: seed %llu\n", ops->name, (unsigned long long)random);
     check_joining();
     check_unpinned(&random);
+    check_failed_copies(&random);
     for (int trial = 0; trial < TRIALS; trial++) {
         check_transfers(-1, &random);
         check_transfers((int)(check_random(&random) % 12), &random);

@@ -78,9 +78,10 @@ static char *place_in_slot(const struct lane *lane, int slot, const struct trans
 
 static hsort_status check_copy(cudaError_t error)
 {
-    return error == cudaSuccess
-               ? HSORT_OK
-               : status_fail(HSORT_CUDA, "copy between device and host: %s", cudaGetErrorString(error));
+    if (error == cudaSuccess)
+        return HSORT_OK;
+    cudaGetLastError(); // or the next launch of this thread, which may be the caller's, would report this error again
+    return status_fail(HSORT_CUDA, "copy between device and host: %s", cudaGetErrorString(error));
 }
 
 static hsort_status bring_in(const struct lane *lane, int slot, const struct transfer_chunk *chunk)

@@ -126,6 +126,39 @@ static void check_merges(struct ladder_type type, uint64_t *seed)
     check_merge(type, 5, INT64_C(1) << 24, UNIFORM, check_random(seed));
 }
 
+/* Where blocks have less shared memory a network has smaller tiles, and a merge, which has no others, is refused. */
+static void check_limits(struct ladder_type type, uint64_t *seed)
+{
+    enum { LIMIT = 32 << 10, COUNT = 100003 };
+    const int own = engine->block_bytes;
+    const bool apart = engine->launches_apart;
+    struct guarded_sort all, by_network;
+    unsigned char *keys;
+    MUST(ops->alloc(&engine->base, (size_t)COUNT * type.key_bytes + 8, (void **)&keys));
+    fill_keys(engine, type.key_bytes, keys, COUNT, UNIFORM, check_random(seed));
+    const void *expected = sort_copy(type, keys, COUNT, &all);
+    guarded_sort_make(&by_network, engine, false, TUNING_IN_PLACE_RUNG, type, keys, COUNT);
+    cuda_pretend(engine, LIMIT, apart);
+    const hsort_status status =
+        ops->merge(&engine->base, type.key_bytes, keys, COUNT, keys, 0, by_network.args.scratch_keys);
+    CHECK(status == HSORT_INTERNAL, "a merge of %s in blocks of %d bytes: %s", type.word, LIMIT,
+          hsort_strerror(status));
+    status_clear();
+    {
+        device_scope scope(engine);
+        MUST(ladder_sort(engine, TUNING_IN_PLACE_RUNG, &by_network.args));
+    }
+    cuda_pretend(engine, own, apart);
+    const unsigned long long differ =
+        count_different(engine, type.key_bytes, by_network.args.sorted_keys, expected, COUNT);
+    const unsigned long long spoilt = guarded_sort_free(&by_network, true);
+    CHECK(differ == 0 && spoilt == 0, "rung %d, %s, in blocks of %d bytes: %llu keys are wrong, %llu bytes outside",
+          (int)TUNING_IN_PLACE_RUNG, type.word, LIMIT, differ, spoilt);
+    guarded_sort_free(&all, false);
+    ops->free(&engine->base, keys);
+    cases++;
+}
+
 int main(void)
 {
     struct cuda_device device;
@@ -137,6 +170,7 @@ int main(void)
     fflush(stdout);
     for (const struct ladder_type &type : ladder_types) {
         if (type.value_bytes == 0) {
+            check_limits(type, &seed);
             check_merges(type, &seed);
             check_manys(type, &seed);
         }

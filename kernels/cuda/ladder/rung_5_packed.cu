@@ -356,14 +356,11 @@ static hsort_status sort_packed(struct cuda_engine *engine, columns<K, V> data, 
     struct packed_shape shape = {tuned<K, V>::LOG_TILE, LOG_KEYS, tuned<K, V>::LOG_RUN};
     struct packed_step next = packed_begin();
     struct packed_pass pass;
-    int most_bytes;
 
     const auto tile_bytes = [&] { return packed_place(1u << shape.tile_bits, LOG_KEYS) * element_bytes<K, V>; };
-    TRY_CUDA(cudaDeviceGetAttribute(&most_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, engine->device));
-    while (tile_bytes() > (size_t)most_bytes)
+    while (tile_bytes() > (size_t)engine->block_bytes)
         shape.tile_bits--;
-    TRY_CUDA(cudaFuncSetAttribute(pass_kernel<P, K, V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  (int)tile_bytes()));
+    TRY(cuda_grant_shared(engine, (const void *)pass_kernel<P, K, V>, (int)tile_bytes()));
 
     const unsigned threads = 1u << (shape.tile_bits - shape.register_bits);
     cudaStream_t stream = engine->streams[STREAM_WORK];

@@ -199,7 +199,7 @@ static hsort_status merge_by(struct cuda_engine *engine, struct two_runs<K> runs
     runs.lead = merge_skew((uintptr_t)runs.out, sizeof(K));
     runs.tiles = merge_tiles(TILE, runs.lead, runs.a_count + runs.b_count);
     const int64_t blocks = min(runs.tiles, (int64_t)engine->multiprocessors * BLOCKS);
-    TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    TRY(cuda_grant_shared(engine, (const void *)kernel, bytes));
     kernel<<<(unsigned)blocks, MERGE_THREADS + WARP, bytes, engine->streams[STREAM_WORK]>>>(runs);
     TRY_LAUNCH("merge");
     return HSORT_OK;

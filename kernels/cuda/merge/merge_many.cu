@@ -435,7 +435,7 @@ static hsort_status merge_many(struct cuda_engine *engine, const struct many_run
     const int bytes = (int)sizeof(S);
     const int64_t tiles = divide_up(runs.outputs, S::PAGE * MERGE_PAGES);
     const int64_t blocks = min(tiles, (int64_t)engine->multiprocessors * BLOCKS);
-    TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    TRY(cuda_grant_shared(engine, (const void *)kernel, bytes));
     kernel<<<(unsigned)blocks, MERGE_THREADS + WARP, bytes, engine->streams[STREAM_WORK]>>>(runs);
     TRY_LAUNCH("merge of many runs");
     return HSORT_OK;

@@ -443,7 +443,8 @@ static hsort_status start_device(struct cuda_engine *engine)
         TRY_CUDA(cudaStreamCreateWithFlags(&engine->streams[stream], cudaStreamNonBlocking));
     TRY_CUDA(cudaEventCreateWithFlags(&engine->followed, cudaEventDisableTiming));
     TRY_CUDA(cudaMalloc((void **)&engine->inspection, sizeof *engine->inspection));
-    TRY_CUDA(cudaMemset(engine->inspection, 0, sizeof *engine->inspection)); // all is copied, of which some looks write a part
+    // All is copied, of which some looks write a part. Not by the default stream, which may be behind the caller's work.
+    TRY_CUDA(cudaMemsetAsync(engine->inspection, 0, sizeof *engine->inspection, engine->streams[STREAM_WORK]));
     TRY_CUDA(cudaMalloc((void **)&engine->packed_bytes, CUDA_PACKINGS * sizeof *engine->packed_bytes));
     if (cudaHostAlloc((void **)&engine->result, sizeof *engine->result, cudaHostAllocDefault) !=
         cudaSuccess) {

@@ -3,6 +3,7 @@
 #ifndef CUDA_ENGINE_H
 #define CUDA_ENGINE_H
 
+#include <atomic>
 #include <cuda_runtime.h>
 #include <cudaTypedefs.h>
 #include "kernels/base/key_width.h"
@@ -151,6 +152,8 @@ static inline hsort_status wait_until(cudaStream_t stream, DONE is_done)
         if (state != cudaErrorNotReady)
             TRY_CUDA(state);
     }
+    // What the kernel has written before that word is not read sooner than the word, by no kind of processor.
+    std::atomic_thread_fence(std::memory_order_acquire);
     return HSORT_OK;
 }
 

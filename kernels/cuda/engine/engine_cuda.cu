@@ -193,10 +193,8 @@ static hsort_status engine_event_done(struct engine *base, struct engine_event *
     device_scope scope(cuda(base));
     const cudaError_t state = cudaEventQuery(event->handle);
     *done = state == cudaSuccess;
-    if (state == cudaErrorNotReady) {
-        cudaGetLastError(); // "not ready" is remembered as an error too
+    if (state == cudaErrorNotReady) // which CUDA does not remember as an error
         return HSORT_OK;
-    }
     return cuda_check(state, "work before an event");
 }
 

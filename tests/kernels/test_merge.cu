@@ -159,6 +159,28 @@ static void check_limits(struct ladder_type type, uint64_t *seed)
     cases++;
 }
 
+/* What a call of the program's own has left behind is no error of a merge. */
+static void check_errors_of_others(void)
+{
+    const uint32_t given[] = {2, 5, 3}, expected[] = {2, 3, 5};
+    uint32_t *keys, *out, found[3];
+    void *none;
+    MUST(ops->alloc(&engine->base, sizeof given, (void **)&keys));
+    MUST(ops->alloc(&engine->base, sizeof given, (void **)&out));
+    MUST(ops->copy(&engine->base, STREAM_WORK, keys, given, sizeof given));
+    CHECK(cudaMalloc(&none, SIZE_MAX / 2) != cudaSuccess, "%zu bytes were there", SIZE_MAX / 2);
+    const hsort_status status = ops->merge(&engine->base, sizeof *keys, keys, 2, keys + 2, 1, out);
+    CHECK(status == HSORT_OK, "a merge behind a call that failed: %s", status_text());
+    status_clear();
+    MUST(ops->copy(&engine->base, STREAM_WORK, found, out, sizeof found));
+    MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
+    CHECK(status != HSORT_OK || memcmp(found, expected, sizeof found) == 0, "merged %u %u %u", found[0], found[1],
+          found[2]);
+    ops->free(&engine->base, keys);
+    ops->free(&engine->base, out);
+    cases++;
+}
+
 int main(void)
 {
     struct cuda_device device;
@@ -168,6 +190,7 @@ int main(void)
     uint64_t seed = check_seed();
     printf("HYPERSORT_SEED=%llu\n", (unsigned long long)seed);
     fflush(stdout);
+    check_errors_of_others();
     for (const struct ladder_type &type : ladder_types) {
         if (type.value_bytes == 0) {
             check_limits(type, &seed);

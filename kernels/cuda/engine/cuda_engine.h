@@ -93,6 +93,7 @@ struct device_scope {
         CUcontext current = NULL;
         engine->driver.current(&current);
         entered = current != engine->context && engine->driver.push(engine->context) == CUDA_SUCCESS;
+        cudaGetLastError(); // an error of the program's own calls would be taken for one of the first launch
     }
     ~device_scope()
     {

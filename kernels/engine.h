@@ -59,10 +59,11 @@ struct raw_keys {
     const void *from; /* [count] the keys as they came, engine memory; not changed, unless it is `keys` */
     bool decode;      /* the result is to be such bits again, in `keys`; otherwise it is codes */
     bool in_scratch;  /* codes are wanted in scratch, if that costs nothing */
-    /* Numbered keys (numbered_keys.h), in sort() alone; 0: they are not. 1 .. 63: keys of map.key_bytes, 4 or 8, lie at
-     * `from`, which overlaps nothing; what is sorted are codes of key_bytes, 8 or 16, as make_codes() makes them of such a
-     * field and of positions from `first` on; both fit. With decode the result is the positions [count] alone, in memory that
-     * overlaps nothing. Without it, or if positions is NULL, it is the codes. */
+    /* Numbered keys (numbered_keys.h), in sort() and engine_partition_ops; 0: they are not. 1 .. 63: keys of map.key_bytes, 4
+     * or 8, lie at `from`, which overlaps nothing; what is sorted are codes of key_bytes, 8 or 16, as make_codes() makes them of
+     * such a field and of positions from `first` on; both fit. To sort by regions: keys of 4 bytes and codes of 8 alone. With
+     * decode the result is the positions [count] alone, in memory that overlaps nothing. Without it, or if positions is NULL, it
+     * is the codes. */
     int position_bits;
     int64_t first;
     int64_t *positions;
@@ -246,7 +247,7 @@ struct engine_partition_ops {
     size_t (*sample_scratch)(const struct engine *engine, int key_bytes, int log);
 
     /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
-     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw, map and from are read.
+     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw all but decode is read.
      * codes [sample] on the host, key_words() each (key_width.h). Waits for the result. */
     hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before, int64_t total,
                            int log, int64_t first, int sample, void *scratch, uint64_t *codes);
@@ -280,8 +281,9 @@ struct engine_partition_ops {
      * each other nor the pieces. In a region of one value each piece stands for `count` keys of it: so many as
      * are wanted, not so many as there are.
      *   scratch  [the sum of region_scratch() over the regions of several values]
-     *   raw      map and decode are read: decode: out gets the bits that the codes stand for
-     * What does not fit the kernels is left in `out` in no order, within the bounds of its region, for
+     *   raw      all but from and first is read: decode: out gets the bits that the codes stand for; of numbered keys that
+     *            want them the positions, int64_t
+     * What does not fit the kernels is left in `out` in no order, as codes, within the bounds of its region, for
      * settle_regions(). */
     hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
                                  const struct engine_piece *pieces, int count, const struct raw_keys *raw,

@@ -7,8 +7,8 @@
  *     positions    5 4 6
  *
  * The general way, here, is a pass before the sort and one behind it. Of keys of 4 bytes, from MSD_ALONE_KEYS on, rung 8 of the
- * cuda engine needs neither: it makes codes of 8 bytes where it first loads keys, and stores positions where it last stores
- * (cuda/msd/coding.cuh). */
+ * cuda engine needs neither, nor does a sort by regions (engine_partition_ops): codes of 8 bytes are made where keys are first
+ * loaded, and positions are stored where codes are last stored (cuda/msd/coding.cuh). */
 #ifndef NUMBERED_KEYS_H
 #define NUMBERED_KEYS_H
 

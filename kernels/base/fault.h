@@ -36,6 +36,7 @@
     X(FAULT_HOLD_WRITE, "holdwrite") /* ... before a chunk is written */                                  \
     X(FAULT_HOLD_DEAL, "holddeal")   /* ... before sorted elements are dealt out to several files */      \
     X(FAULT_DIRECT, "direct")        /* O_DIRECT is refused: at open, or at a later request */            \
+    X(FAULT_LEFT, "left")            /* more keys of regions seem to be left unsorted than can be settled */ \
     X(FAULT_APART, "apart")          /* what all ranks do together in HDF5 fails on one that others then wait for */ \
     X(FAULT_BLOCKS_163, "blocks163") /* blocks of the GPU seem to have 163 KiB of shared memory */        \
     X(FAULT_BLOCKS_96, "blocks96")   /* ... 96 KiB */

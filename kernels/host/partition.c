@@ -38,6 +38,7 @@
 #include <omp.h>
 #include <string.h>
 #include "kernels/host/host_engine.h"
+#include "kernels/numbered_keys.h"
 
 enum {
     BOUNDS = ENGINE_REGIONS - 1,
@@ -110,6 +111,13 @@ static inline void move_value(const struct host_pair_values *values, int64_t i, 
             values->from ? ((const uint32_t *)values->from)[i] : (uint32_t)(values->first + i);
 }
 
+/* The code of numbered key `at`. */
+static key_code numbered_code(const struct raw_keys *raw, int64_t at)
+{
+    const key_code key = keymap_encode(raw->map, key_load(raw->map.key_bytes, raw->from, at));
+    return key << raw->position_bits | (key_code)(raw->first + at);
+}
+
 #define KEY_WIDTH_BODY "kernels/host/partition_body.h"
 #include "kernels/host/for_key_widths.h"
 
@@ -126,14 +134,15 @@ static hsort_status host_partition_sample(struct engine *engine, int key_bytes, 
                                           int64_t before, int64_t total, int log, int64_t first, int sample,
                                           void *scratch, uint64_t *codes)
 {
-    const struct keymap map = raw->map;
     const int threads = host_threads(engine);
     (void)scratch;
     TRY(kernel_takes("sample of keys", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && sample >= PARALLEL_COUNT)
     for (int i = 0; i < sample; i++) {
         const int64_t at = position_of_sample(first + i, total, log) - before;
-        words_store(key_bytes, codes, i, keymap_encode(map, key_load(key_bytes, raw->from, at)));
+        words_store(key_bytes, codes, i,
+                    is_numbered(raw) ? numbered_code(raw, at)
+                                     : keymap_encode(raw->map, key_load(key_bytes, raw->from, at)));
     }
     return HSORT_OK;
 }
@@ -203,8 +212,7 @@ static hsort_status host_partition_count(struct engine *engine, int key_bytes, c
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_begin(count, part, threads), until = part_begin(count, part + 1, threads);
-        KEY_CALL(key_bytes, count_part, raw->map, raw->from, from, until, (const void *)map->bytes,
-                 &parts[part]);
+        KEY_CALL(key_bytes, count_part, raw, from, until, (const void *)map->bytes, &parts[part]);
     }
     *ascends = *descends = false;
     for (int part = 0; part < threads; part++) {
@@ -226,8 +234,7 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
         const int64_t from = part_begin(count, part, threads), until = part_begin(count, part + 1, threads);
-        KEY_CALL(key_bytes, move_part, raw->map, raw->from, from, until, (const void *)map->bytes,
-                 &parts[part], to);
+        KEY_CALL(key_bytes, move_part, raw, from, until, (const void *)map->bytes, &parts[part], to);
     }
     return HSORT_OK;
 }
@@ -244,17 +251,18 @@ hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_re
     const int threads = host_threads(engine), width = pairs->map.key_bytes;
     const int64_t count = pairs->count;
     struct partition_part *parts = regions->workspace;
+    const struct raw_keys raw = {.map = pairs->map, .from = pairs->keys};
     const struct host_pair_values values = {
         .from = pairs->values, .first = first, .to = regions->values, .bytes = pair_carried_bytes(regions)};
     TRY(kernel_takes("split of pairs", width));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++)
-        KEY_CALL(width, count_part, pairs->map, pairs->keys, part_begin(count, part, threads),
+        KEY_CALL(width, count_part, &raw, part_begin(count, part, threads),
                  part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
     place_parts(width, map, true, parts, threads, counts);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++)
-        KEY_CALL(width, move_pairs, pairs->map, pairs->keys, part_begin(count, part, threads),
+        KEY_CALL(width, move_pairs, &raw, part_begin(count, part, threads),
                  part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part], regions->keys,
                  &values);
     return HSORT_OK;
@@ -293,28 +301,46 @@ static int copy_pieces(int threads, int key_bytes, const struct engine_map *map,
     return found;
 }
 
-/* Write the value of a region as often as it is wanted. */
-static void write_value(int threads, const struct region_place *region, const struct raw_keys *raw, char *out)
+/* What a code is stored as. */
+static key_code stored_code(const struct raw_keys *raw, key_code code)
 {
-    const key_code key = raw->decode ? keymap_decode(raw->map, region->code) : region->code;
+    if (wants_positions(raw))
+        return code & (((key_code)1 << raw->position_bits) - 1);
+    return raw->decode && !is_numbered(raw) ? keymap_decode(raw->map, code) : code;
+}
+
+/* Write the value of a region as often as it is wanted. */
+static void write_value(int threads, int width, const struct region_place *region, const struct raw_keys *raw,
+                        char *out)
+{
+    const key_code key = stored_code(raw, region->code);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int part = 0; part < threads; part++)
-        repeat_key(raw->map.key_bytes, key, out, region->start + part_begin(region->keys, part, threads),
+        repeat_key(width, key, out, region->start + part_begin(region->keys, part, threads),
                    region->start + part_begin(region->keys, part + 1, threads));
 }
 
+/* Codes of 8 bytes become their positions. */
+static void leave_positions(int threads, const struct raw_keys *raw, uint64_t *codes, int64_t count)
+{
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++)
+        codes[i] = (uint64_t)stored_code(raw, codes[i]);
+}
+
 /* Sort one region where it lies. radix [radix_workspace(threads)]. */
-static void sort_region(int threads, const struct region_place *region, const struct raw_keys *raw,
+static void sort_region(int threads, int width, const struct region_place *region, const struct raw_keys *raw,
                         void *radix, char *scratch, char *out)
 {
-    const int width = raw->map.key_bytes;
     char *keys = out + region->start * width;
     if (region->is_one_value) {
-        write_value(threads, region, raw, out);
+        write_value(threads, width, region, raw, out);
         return;
     }
     radix_sort(threads, width, keys, scratch + region->scratch * width, region->keys, radix);
-    if (raw->decode && !raw->map.identity)
+    if (wants_positions(raw))
+        leave_positions(threads, raw, (uint64_t *)keys, region->keys);
+    else if (raw->decode && !is_numbered(raw) && !raw->map.identity)
         map_keys(threads, raw->map, true, keys, keys, region->keys);
 }
 
@@ -324,7 +350,7 @@ static int64_t host_region_scratch(const struct engine *engine, int64_t count)
     return count;
 }
 
-/* Leaves none unsorted: the radix sort takes a region of any size. */
+/* The radix sort takes a region of any size. */
 static hsort_status host_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
                                       const struct engine_piece *pieces, int count,
                                       const struct raw_keys *raw, void *workspace, void *scratch, void *out)
@@ -338,12 +364,12 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
     const int team = all < PARALLEL_COUNT ? 1 : threads;
     for (int i = 0; i < found; i++)
         if (regions[i].keys > all / team)
-            sort_region(team, &regions[i], raw, radix, scratch, out);
+            sort_region(team, key_bytes, &regions[i], raw, radix, scratch, out);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (team > 1)
     for (int i = 0; i < found; i++)
         if (regions[i].keys <= all / team)
-            sort_region(1, &regions[i], raw, radix + (size_t)omp_get_thread_num() * radix_workspace(1),
-                        scratch, out);
+            sort_region(1, key_bytes, &regions[i], raw,
+                        radix + (size_t)omp_get_thread_num() * radix_workspace(1), scratch, out);
     return HSORT_OK;
 }
 
@@ -358,7 +384,7 @@ static hsort_status host_settle_regions(struct engine *engine, int key_bytes, co
                                         void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
     (void)engine, (void)key_bytes, (void)raw, (void)workspace, (void)scratch, (void)scratch_bytes;
-    *unsorted = false;
+    *unsorted = fault_hit(FAULT_LEFT); // nothing has been left
     return HSORT_OK;
 }
 

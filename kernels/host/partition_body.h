@@ -33,29 +33,35 @@ static inline void NAMED(find_regions)(const NAMED(bound) * bounds, const NAMED(
             regions[i] += half * (bounds[regions[i] + half - 1] <= codes[i]);
 }
 
+static inline NAMED(bound) NAMED(code_at)(const struct raw_keys *raw, int64_t at)
+{
+    return is_numbered(raw) ? (NAMED(bound))numbered_code(raw, at)
+                            : NAMED(keymap_encode)(raw->map, ((const KEY *)raw->from)[at]);
+}
+
 /* The codes of keys [at, until), but of TOGETHER at most, and their regions. How many they are; in the place
  * of those that lack the last one is searched for again. */
-static inline int NAMED(next_codes)(struct keymap map, const KEY *keys, int64_t at, int64_t until,
+static inline int NAMED(next_codes)(const struct raw_keys *raw, int64_t at, int64_t until,
                                     const NAMED(bound) * bounds, NAMED(bound) * codes, int *regions)
 {
     for (int i = 0; i < TOGETHER; i++)
-        codes[i] = NAMED(keymap_encode)(map, keys[at + i < until ? at + i : until - 1]);
+        codes[i] = NAMED(code_at)(raw, at + i < until ? at + i : until - 1);
     NAMED(find_regions)(bounds, codes, regions);
     return until - at < TOGETHER ? (int)(until - at) : TOGETHER;
 }
 
 /* Count the keys [from, until) of each region into part->next. Each looks at the one before it, also if that
  * is another thread's: no step up or down falls between two parts. */
-static void NAMED(count_part)(struct keymap map, const KEY *keys, int64_t from, int64_t until,
+static void NAMED(count_part)(const struct raw_keys *raw, int64_t from, int64_t until,
                               const NAMED(bound) * bounds, struct partition_part *part)
 {
     bool ascends = false, descends = false;
     memset(part->next, 0, sizeof part->next);
-    NAMED(bound) before = until > from ? NAMED(keymap_encode)(map, keys[from > 0 ? from - 1 : 0]) : 0;
+    NAMED(bound) before = until > from ? NAMED(code_at)(raw, from > 0 ? from - 1 : 0) : 0;
     for (int64_t i = from; i < until; i += TOGETHER) {
         NAMED(bound) codes[TOGETHER];
         int regions[TOGETHER];
-        const int found = NAMED(next_codes)(map, keys, i, until, bounds, codes, regions);
+        const int found = NAMED(next_codes)(raw, i, until, bounds, codes, regions);
         for (int j = 0; j < found; j++) {
             ascends |= codes[j] > before;
             descends |= codes[j] < before;
@@ -68,13 +74,13 @@ static void NAMED(count_part)(struct keymap map, const KEY *keys, int64_t from, 
 }
 
 /* Write the codes of keys [from, until) to the places in `to` that part->next names for their regions, if any. */
-static void NAMED(move_part)(struct keymap map, const KEY *keys, int64_t from, int64_t until,
+static void NAMED(move_part)(const struct raw_keys *raw, int64_t from, int64_t until,
                              const NAMED(bound) * bounds, struct partition_part *part, KEY *to)
 {
     for (int64_t i = from; i < until; i += TOGETHER) {
         NAMED(bound) codes[TOGETHER];
         int regions[TOGETHER];
-        const int found = NAMED(next_codes)(map, keys, i, until, bounds, codes, regions);
+        const int found = NAMED(next_codes)(raw, i, until, bounds, codes, regions);
         for (int j = 0; j < found; j++) {
             int64_t *place = &part->next[regions[j]];
             if (*place != NOWHERE)
@@ -84,14 +90,14 @@ static void NAMED(move_part)(struct keymap map, const KEY *keys, int64_t from, i
 }
 
 /* The same of pairs: all of them move, and each key's value with it. */
-static void NAMED(move_pairs)(struct keymap map, const KEY *keys, int64_t from, int64_t until,
+static void NAMED(move_pairs)(const struct raw_keys *raw, int64_t from, int64_t until,
                               const NAMED(bound) * bounds, struct partition_part *part, KEY *to,
                               const struct host_pair_values *values)
 {
     for (int64_t i = from; i < until; i += TOGETHER) {
         NAMED(bound) codes[TOGETHER];
         int regions[TOGETHER];
-        const int found = NAMED(next_codes)(map, keys, i, until, bounds, codes, regions);
+        const int found = NAMED(next_codes)(raw, i, until, bounds, codes, regions);
         for (int j = 0; j < found; j++) {
             const int64_t place = part->next[regions[j]]++;
             to[place] = (KEY)codes[j];

@@ -35,7 +35,9 @@ struct exchange {
     const int64_t *current_offset, *target_offset;
 
     /* of an exchange that takes raw keys */
-    const struct raw_keys *raw; /* map and from are read; from may be keys, but does not overlap scratch */
+    const struct raw_keys
+        *raw; /* not numbered: map and from are read; from may be keys, but does not overlap scratch.
+                                 * Numbered: as engine_partition_ops take them; if positions are wanted, they are the result */
     void *host_out;             /* pinned memory that gets this rank's part of the result too; or NULL */
     bool all_ascend;            /* found: every rank's keys came in order; the same on every rank */
     double local_seconds;       /* what went by before any key left its rank */

@@ -30,10 +30,13 @@
  * What moves lies without gaps, also around a region of one value: a batch takes one chunk from each peer.
  *
  * It is not for every input. Where a region of several values has more keys than a batch takes, or all shards are
- * in order, nothing has been moved yet but into the scratch buffer, and the caller goes another way. */
+ * in order, nothing has been moved yet but into the scratch buffer, and the caller goes another way. So it does where
+ * positions are wanted, and on some rank the kernels have left more codes than they can settle: some have become positions
+ * already, and cannot be sorted. */
 #include <stdlib.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
+#include "kernels/numbered_keys.h"
 #include "mpi/exchange/batch_source.h"
 #include "mpi/exchange/packed_paths.h"
 #include "mpi/exchange/region_map.h"
@@ -253,8 +256,14 @@ static int list_pieces(struct exchange *x, const struct batch *batch)
     return count;
 }
 
-/* Sort what the kernels have left in no order: piece by piece, or, if that is too much or `all` says so, all of keys [count].
- * *too_much: it was; what was left elsewhere is then forgotten. The engine's scratch is not in use. */
+/* Where this rank's part of the result goes. */
+static char *result_of(const struct exchange *x)
+{
+    return wants_positions(x->raw) ? (char *)x->raw->positions : (char *)x->keys;
+}
+
+/* Sort what the kernels have left in no order: piece by piece, or, if that is too much or `all` says so, all of keys [count],
+ * unless they are positions. *too_much: it was; what was left elsewhere is then forgotten. The engine's scratch is not in use. */
 static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, void *keys, int64_t count,
                               bool all, bool *too_much)
 {
@@ -265,7 +274,7 @@ static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, vo
     *too_much = false;
     hsort_status status = ops->partition->settle_regions(
         x->engine, x->key_bytes, raw, x->memory, scratch_of(x), (size_t)(scratch * x->key_bytes), too_much);
-    if (status == HSORT_OK && (all || *too_much))
+    if (status == HSORT_OK && (all || *too_much) && !wants_positions(raw))
         status =
             ops->sort(x->engine, x->rung, x->key_bytes, keys, count <= scratch ? scratch_of(x) : x->scratch,
                       count <= scratch ? scratch : x->capacity, count, x->workspace, &again, &sorted);
@@ -307,7 +316,7 @@ static hsort_status sort_batch(struct exchange *x, const struct batch *batch, in
     const int64_t width = x->key_bytes, begin = batch->begin;
     hsort_status status = engine->ops->event_record(engine, p->fetched[slot], STREAM_IN);
     keep_first_error(&status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
-    char *out = batch->whole ? (char *)x->keys + (begin - wanted[0]) * width : boundary_of(x);
+    char *out = batch->whole ? result_of(x) + (begin - wanted[0]) * width : boundary_of(x);
     keep_first_error(&status, engine->ops->partition->sort_regions(engine, x->key_bytes, &p->map->agreed.map,
                                                                    p->pieces, list_pieces(x, batch), raw,
                                                                    x->memory, scratch_of(x), out));
@@ -321,7 +330,7 @@ static hsort_status sort_batch(struct exchange *x, const struct batch *batch, in
     if (!batch->whole) {
         const int64_t first = greater(begin, wanted[0]), end = lesser(batch->end, wanted[1]);
         keep_first_error(&status,
-                         engine->ops->copy(engine, STREAM_WORK, (char *)x->keys + (first - wanted[0]) * width,
+                         engine->ops->copy(engine, STREAM_WORK, result_of(x) + (first - wanted[0]) * width,
                                            out + (first - begin) * width, (size_t)((end - first) * width)));
     }
     keep_first_error(&status, engine->ops->event_record(engine, p->space.sorted[slot], STREAM_WORK));
@@ -366,13 +375,15 @@ static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw,
 
 /* ---- the exchange -------------------------------------------------------------------------------------- */
 
-/* Let keys change ranks, and sort those that come. No rank has failed before. Collective. Errors: this rank's own. */
-static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *raw, const int64_t *wanted)
+/* Let keys change ranks, and sort those that come. No rank has failed before. *sorted: they are, on this rank. Collective. Errors:
+ * this rank's own. */
+static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *raw, const int64_t *wanted,
+                                   bool *sorted)
 {
     struct partition_tables *p = x->tables;
     struct batch_space *space = &p->space;
     hsort_status status = HSORT_OK;
-    bool too_much;
+    bool too_much = false;
     space->x = x;
     space->advance = advance_sources;
     space->queued = 0;
@@ -390,6 +401,7 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
         keep_first_error(&status, sources[i]->end(space, p->source_tables[i]));
     if (status == HSORT_OK)
         status = sort_rest(x, raw, x->keys, wanted[1] - wanted[0], p->others_left, &too_much);
+    *sorted = !wants_positions(raw) || !(too_much || p->others_left);
     return status;
 }
 
@@ -424,21 +436,36 @@ static bool partition_pays(hsort_engine engine, int size, bool packs, int64_t ke
     return engine == HSORT_ENGINE_CUDA && size > 1 && (double)keys * key_bytes >= bytes_min;
 }
 
+/* How the codes that have come are stored in the end. */
+static struct raw_keys stored_form(const struct exchange *x)
+{
+    struct raw_keys raw = *x->raw;
+    if (is_numbered(&raw) && !wants_positions(&raw))
+        raw = (struct raw_keys){.map = keymap_of_codes(x->key_bytes)};
+    raw.decode = true;
+    return raw;
+}
+
 /* Scatter this rank's keys into regions, fetch and sort those that are its own. *done as of exchange_ops.run().  Collective. */
 static hsort_status move_regions(struct exchange *x, int64_t count, double began, bool *done)
 {
     struct partition_tables *p = x->tables;
-    const struct raw_keys decoding = {.map = x->raw->map, .from = x->raw->from, .decode = true};
+    const struct raw_keys stored = stored_form(x);
     const int64_t *wanted = x->target_offset + x->comm->rank;
     int64_t all, any;
+    bool sorted;
     hsort_status status = x->engine->ops->partition->scatter(x->engine, x->key_bytes, x->raw, count,
                                                              &p->map->agreed.map, x->memory, x->scratch);
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     x->local_seconds = MPI_Wtime() - began;
-    const hsort_status agreed = comm_range(x->comm, status == HSORT_OK, &all, &any);
+    hsort_status agreed = comm_range(x->comm, status == HSORT_OK, &all, &any);
     if (agreed != HSORT_OK || !all)
         return status != HSORT_OK ? status : agreed;
-    status = fetch_and_sort(x, &decoding, wanted);
+    status = fetch_and_sort(x, &stored, wanted, &sorted);
+    if (wants_positions(&stored))
+        agreed = comm_range(x->comm, sorted, &all, &any);
+    if (agreed != HSORT_OK || !all)
+        return status != HSORT_OK ? status : agreed;
     x->rounds_moved += region_partners(x);
     x->count = wanted[1] - wanted[0];
     if (x->progress)

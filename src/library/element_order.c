@@ -107,8 +107,11 @@ struct order_round {
     const struct key_field *fields; /* of the elements that come */
     int field_count;
     int64_t first, count, out_count;
+    const struct raw_keys
+        *numbered;      /* the keys, of which the sort makes codes; or NULL, and they are made before */
     void *codes, *room; /* memory of the context, as they come and go: the same if the counts are equal */
     const void *sorted; /* where in the context the sort has left them */
+    bool placed;        /* it has left positions instead, where they belong */
 };
 
 /* Bytes of codes, so that what follows them is aligned like memory of the engine. */
@@ -138,11 +141,13 @@ static hsort_status sort_round(struct element_order *order, struct order_round *
 {
     hsort_context *ctx = order->ctx;
     TRY(reserve_codes(order, round));
-    TRY(comm_agree(&ctx->comm, ctx->engine->ops->make_codes(ctx->engine, order->code_bytes, round->codes,
-                                                            round->count, round->fields, round->field_count,
-                                                            order->position_bits, round->first)));
-    return sort_codes(ctx, order->code_bytes, round->codes, round->count, round->room, round->out_count,
-                      &round->sorted, order->stream);
+    if (!round->numbered)
+        TRY(comm_agree(&ctx->comm,
+                       ctx->engine->ops->make_codes(ctx->engine, order->code_bytes, round->codes,
+                                                    round->count, round->fields, round->field_count,
+                                                    order->position_bits, round->first)));
+    return sort_codes(ctx, order->code_bytes, round->numbered, round->codes, round->count, round->room,
+                      round->out_count, &round->sorted, &round->placed, order->stream);
 }
 
 /* to [out_count] = the positions in sorted codes, and keys, unless NULL, the keys of the only field. Not collective. */
@@ -153,15 +158,56 @@ static hsort_status split_codes(const struct element_order *order, const void *c
                                     to, order->fields[0].map, keys);
 }
 
+/* Do all ranks come with as many elements as they ask for, and none with more than its part? */
+static bool are_spread_evenly(const struct element_order *order)
+{
+    const int size = order->ctx->comm.size;
+    bool evenly = true;
+    for (int rank = 0; rank < size; rank++) {
+        const int64_t count = order->in_offset[rank + 1] - order->in_offset[rank];
+        evenly = evenly && count <= (order->total + size - 1) / size;
+    }
+    return evenly &&
+           memcmp(order->in_offset, order->out_offset, ((size_t)size + 1) * sizeof *order->in_offset) == 0;
+}
+
+/* Is the sort to make codes as it loads keys? One that moves keys before it sorts them could not. *numbers: the same on every rank.
+ * Collective. */
+static hsort_status codes_are_numbered(const struct element_order *order, bool *numbers)
+{
+    struct comm *comm = &order->ctx->comm;
+    int64_t all, some;
+    *numbers = false;
+    if (order->field_count != 1 || order->fields[0].bytes != 4 || order->code_bytes != sizeof(uint64_t) ||
+        order->total == 0 || comm_is_alone(comm) || !are_spread_evenly(order))
+        return HSORT_OK;
+    TRY(comm_range(comm, element_order_has_bare_keys(order), &all, &some)); // addresses may differ
+    *numbers = all;
+    return HSORT_OK;
+}
+
 static hsort_status find_in_one_round(struct element_order *order, void *keys)
 {
+    struct comm *comm = &order->ctx->comm;
     struct order_round round = {.fields = order->fields,
                                 .field_count = order->field_count,
-                                .first = order->in_offset[order->ctx->comm.rank],
+                                .first = order->in_offset[comm->rank],
                                 .count = order->count,
                                 .out_count = order->out_count};
+    int64_t all_want, some_want;
+    bool numbers;
+    TRY(codes_are_numbered(order, &numbers));
+    TRY(comm_range(comm, keys != NULL, &all_want, &some_want));
+    const struct raw_keys numbered = {.map = order->fields[0].map,
+                                      .from = order->fields[0].from,
+                                      .decode = !some_want,
+                                      .position_bits = order->position_bits,
+                                      .first = round.first,
+                                      .positions = some_want ? NULL : order->positions};
+    round.numbered = numbers ? &numbered : NULL;
     TRY(sort_round(order, &round));
-    return comm_agree(&order->ctx->comm, split_codes(order, round.sorted, order->positions, keys));
+    return round.placed ? HSORT_OK
+                        : comm_agree(comm, split_codes(order, round.sorted, order->positions, keys));
 }
 
 /* ---- a rank alone ---------------------------------------------------------------------------------------- */

@@ -96,8 +96,18 @@ static void add_carry(const hsort_rates *rates, int ranks, int ranks_per_node,
     cost->seconds[HSORT_PHASE_GATHER] += seconds;
 }
 
-/* The codes' sort, and what makes codes of keys, and positions of codes: of bare keys on a GPU alone the sort does. Keys and
- * positions that do not fit into one code are sorted twice, and words follow each time. */
+/* Passes that make codes of keys, and positions of codes. Of bare keys the sort of a GPU alone does both, and so does `partition`;
+ * before another exchange the sort of the shards makes the codes. */
+static int passes_beside(const hsort_rates *rates, int ranks, hsort_exchange exchange,
+                         const struct planned_elements *e, int code_bytes)
+{
+    if (rates->engine != HSORT_ENGINE_CUDA || !e->bare_keys || code_bytes > WORD_BYTES)
+        return 2;
+    return ranks == 1 || exchange == HSORT_EXCHANGE_PARTITION ? 0 : 1;
+}
+
+/* The codes' sort, and what makes codes of keys, and positions of codes. Keys and positions that do not fit into one code are sorted
+ * twice, and words follow each time. */
 static hsort_status plan_codes(const hsort_rates *rates, int ranks, int ranks_per_node,
                                const struct planned_elements *e, bool in_two_rounds,
                                struct elements_plan *plan)
@@ -109,8 +119,8 @@ static hsort_status plan_codes(const hsort_rates *rates, int ranks, int ranks_pe
     plan->cost = codes.exchange == HSORT_EXCHANGE_BITONIC  ? codes.bitonic
                  : codes.exchange == HSORT_EXCHANGE_DIRECT ? codes.direct
                                                            : codes.partition;
-    if (rates->engine != HSORT_ENGINE_CUDA || ranks > 1 || !e->bare_keys || plan->sorted_bytes > WORD_BYTES)
-        plan->cost.seconds[HSORT_PHASE_LOCAL_SORT] += 2 * merge_seconds(rates, pass);
+    plan->cost.seconds[HSORT_PHASE_LOCAL_SORT] +=
+        passes_beside(rates, ranks, codes.exchange, e, plan->sorted_bytes) * merge_seconds(rates, pass);
     if (in_two_rounds) {
         for (int phase = 0; phase < HSORT_PHASES; phase++)
             plan->cost.seconds[phase] *= 2;

@@ -38,11 +38,6 @@ static void book_phase(struct sort *s, hsort_phase phase)
     s->phase_began = now;
 }
 
-static size_t shard_bytes(const struct sort *s)
-{
-    return (size_t)s->x.count * (size_t)s->map.key_bytes;
-}
-
 void sort_report_phase(const struct sort *s, const char *phase)
 {
     const hsort_options *o = &s->ctx->options;
@@ -266,7 +261,7 @@ static hsort_status run_exchange(struct sort *s, const struct exchange_ops *ops,
  * the result. Collective. */
 static hsort_status exchange_raw(struct sort *s)
 {
-    const struct raw_keys raw = {.map = s->map, .from = s->held};
+    const struct raw_keys raw = sort_raw_keys(s);
     const bool to_host = s->out_space == SPACE_PINNED && s->any_target_fits;
     bool done = false;
     if (s->form != FORM_RAW || !s->raw_exchange)
@@ -280,9 +275,13 @@ static hsort_status exchange_raw(struct sort *s)
     if (done) {
         s->seconds[HSORT_PHASE_EXCHANGE] -= s->x.local_seconds;
         s->seconds[HSORT_PHASE_LOCAL_SORT] += s->x.local_seconds;
-        s->form = to_host ? FORM_DELIVERED : FORM_RESULT;
-    } else if (s->x.all_ascend && in_order(s)) {
-        s->form = FORM_RESULT;
+        s->form = to_host || wants_positions(&raw) ? FORM_DELIVERED : FORM_RESULT;
+        if (wants_positions(&raw))
+            *s->placed = true;
+    } else if (s->x.all_ascend) {
+        sort_make_codes(s);
+        if (in_order(s))
+            s->form = FORM_RESULT;
     }
     return HSORT_OK;
 }
@@ -313,10 +312,9 @@ static hsort_status sort_shards(struct sort *s)
     hsort_context *ctx = s->ctx;
     // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped
     // anew each time. Of one rank, the local sort is the last to touch the keys, and decodes them.
-    const struct raw_keys raw = {.map = s->map,
-                                 .from = s->held,
-                                 .decode = comm_is_alone(&ctx->comm),
-                                 .in_scratch = s->x.keys == s->out};
+    struct raw_keys raw = sort_raw_keys(s);
+    raw.decode = comm_is_alone(&ctx->comm);
+    raw.in_scratch = s->x.keys == s->out;
     void *sorted = s->x.keys;
     if (s->form != FORM_RAW)
         return HSORT_OK;
@@ -574,13 +572,17 @@ hsort_status sort_elements_in_passes(struct sort *s)
     return keep_stats(s);
 }
 
-hsort_status sort_codes(hsort_context *ctx, int code_bytes, void *codes, int64_t count, void *out,
-                        int64_t out_count, const void **sorted, void *stream)
+hsort_status sort_codes(hsort_context *ctx, int code_bytes, const struct raw_keys *numbered, void *codes,
+                        int64_t count, void *out, int64_t out_count, const void **sorted, bool *placed,
+                        void *stream)
 {
     *sorted = out;
+    *placed = false;
     struct sort s = {.ctx = ctx,
                      .are_codes = true,
+                     .numbered = numbered,
                      .left_at = sorted,
+                     .placed = placed,
                      .map = keymap_of_codes(code_bytes),
                      .in = codes,
                      .in_count = count,

@@ -1,6 +1,7 @@
 /* The memory of a sort: what it takes from its context, what it borrows from the caller, and what it can do
  * without. */
 #include "src/library/sort_memory.h"
+#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"
@@ -236,6 +237,16 @@ static bool reserve_exchange_bytes(hsort_context *ctx, size_t bytes)
     if (!has)
         status_clear();
     return has;
+}
+
+void sort_make_codes(struct sort *s)
+{
+    if (!s->numbered)
+        return;
+    keep_first_error(&s->status, numbered_keys_encode(s->ctx->engine, s->map.key_bytes, s->numbered,
+                                                      s->x.keys, s->x.count));
+    s->held = s->x.keys;
+    s->numbered = NULL;
 }
 
 hsort_status sort_reserve_exchange(struct sort *s)

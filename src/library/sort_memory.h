@@ -2,6 +2,7 @@
 #ifndef SORT_MEMORY_H
 #define SORT_MEMORY_H
 
+#include "kernels/numbered_keys.h"
 #include "mpi/exchange/exchange.h"
 #include "src/library/context_memory.h"
 #include "src/library/key_stream.h"
@@ -20,8 +21,10 @@ struct sort {
     hsort_context *ctx;
     hsort_type type; /* of keys that are no codes; so is the order */
     hsort_order order;
-    bool are_codes;       /* the keys are: sort_codes() */
+    bool are_codes;                  /* the keys are, or become that: sort_codes() */
+    const struct raw_keys *numbered; /* what they are made of; or NULL */
     const void **left_at; /* then where they lie in the end, if not at `out`; else NULL */
+    bool *placed;         /* then whether they have become positions, where these were wanted; else NULL */
     struct keymap map;
     const struct pass_elements
         *elements; /* in two passes what is sorted, if not bare keys; or NULL. Borrowed */
@@ -52,6 +55,20 @@ struct sort {
     double entered, phase_began;
     double seconds[HSORT_PHASES];
 };
+
+/* What the kernels load that first see the keys. */
+static inline struct raw_keys sort_raw_keys(const struct sort *s)
+{
+    return s->numbered ? *s->numbered : (struct raw_keys){.map = s->map, .from = s->held};
+}
+
+static inline size_t shard_bytes(const struct sort *s)
+{
+    return (size_t)s->x.count * (size_t)s->map.key_bytes;
+}
+
+/* Let numbered keys become codes as they came, where the sort does not need to move them. Not collective. */
+void sort_make_codes(struct sort *s);
 
 /* Tell the caller's progress function that a phase is over. Not collective. */
 void sort_report_phase(const struct sort *s, const char *phase);

@@ -1,10 +1,13 @@
 /* sort_codes(), which sorts inside of other calls: codes of 8 and 16 bytes, no two equal, in one pass and in two, against
- * qsort. Codes have few different fields above a position, as those of elements do, or none. Between canaries.
+ * qsort. Codes have few different fields above a position, as those of elements do, or none. And codes that the sort makes of keys of
+ * 4 bytes: of ranks that have as many. Between canaries.
  *
  *     test_sort_codes        the host engine
  *     test_sort_codes cuda   the cuda engine, codes in host, pinned, managed and device memory
  *     test_sort_codes ipc    the host engine, with ranks that map each other's memory */
+#include "kernels/base/fault.h"
 #include "kernels/base/key_width.h"
+#include "kernels/numbered_keys.h"
 #include "src/library/context.h"
 #include "src/library/sort_codes.h"
 #include "tests/support/device_buffer.h"
@@ -143,10 +146,11 @@ static void check_case(hsort_context *ctx, const char *name, int number, bool in
     struct guarded in = guarded_make(kind, code_bytes, all + layout_before(counts, rank), counts[rank]);
     struct guarded out = guarded_make(kind, code_bytes, NULL, out_counts[rank]);
     const void *sorted = NULL;
+    bool placed = true;
     qsort(all, (size_t)total, sizeof all[0], compare_codes);
     stats_begin(ctx); // as a call on elements does
-    CHECK(sort_codes(ctx, code_bytes, in.codes, counts[rank], in_place ? in.codes : out.codes,
-                     out_counts[rank], &sorted, NULL) == HSORT_OK,
+    CHECK(sort_codes(ctx, code_bytes, NULL, in.codes, counts[rank], in_place ? in.codes : out.codes,
+                     out_counts[rank], &sorted, &placed, NULL) == HSORT_OK,
           "%s: %s", case_text, hsort_last_error(ctx));
     struct guarded *result = in_place ? &in : &out;
     CHECK(!in_host || result->bytes == 0 || sorted == result->codes, "%s: of host memory, left elsewhere", case_text);
@@ -159,12 +163,86 @@ static void check_case(hsort_context *ctx, const char *name, int number, bool in
     guarded_drop(&out);
 }
 
+/* ---- numbered keys ------------------------------------------------------------------------------------------------ */
+
+enum { NUMBERED_CASES = 30 };
+
+static uint32_t keys_of_all[MANY_CODES];
+
+/* Keys [total] of few values, of many, or in order already; and all codes of them, in order. Returns the bits of a position. */
+static int draw_keys(int64_t total, struct keymap map, uint64_t *random)
+{
+    const uint64_t kind = check_random(random) % 4;
+    const int bits = 16 + (int)(check_random(random) % 16);
+    for (int64_t i = 0; i < total; i++) {
+        const uint32_t any = (uint32_t)check_random(random);
+        keys_of_all[i] = kind == 0 ? any % 3 : kind == 1 ? (uint32_t)keymap_decode(map, (key_code)i) : any;
+        all[i] = keymap_encode(map, keys_of_all[i]) << bits | (key_code)i;
+    }
+    qsort(all, (size_t)total, sizeof all[0], compare_codes);
+    return bits;
+}
+
+/* Codes or positions, of keys in memory of the engine. left: a rank on which the kernels seem to leave too much; or none. */
+static void check_numbered(hsort_context *ctx, bool cuda, const char *name, int number, uint64_t random)
+{
+    const enum buffer_kind kind = cuda ? BUFFER_DEVICE : BUFFER_HOST;
+    const int64_t total =
+        (int64_t)(check_random(&random) % MANY_CODES) >> (check_random(&random) % 8 == 0 ? 8 : 0);
+    const int64_t first = rank * (total / size) + (rank < total % size ? rank : total % size),
+                  count = total / size + (rank < total % size);
+    const hsort_type types[] = {HSORT_U32, HSORT_I32, HSORT_F32};
+    const struct keymap map =
+        keymap_make(types[check_random(&random) % 3], (hsort_order)(check_random(&random) % 2));
+    const bool positions_wanted = check_random(&random) % 3 > 0;
+    const int left = (int)(check_random(&random) % (uint64_t)(2 * size)),
+              bits = draw_keys(total, map, &random);
+    struct guarded codes = guarded_make(kind, 8, NULL, count), positions = guarded_make(kind, 8, NULL, count);
+    struct guarded keys = guarded_make(kind, 4, NULL, count);
+    memcpy(keys.image + GUARD, keys_of_all + first, (size_t)count * 4);
+    CHECK(device_buffer_copy(keys.memory, keys.image, keys.bytes + 2 * GUARD), "cannot copy");
+    const struct raw_keys numbered = {.map = map,
+                                      .from = keys.codes,
+                                      .decode = positions_wanted,
+                                      .position_bits = bits,
+                                      .first = first,
+                                      .positions = positions_wanted ? (int64_t *)positions.codes : NULL};
+    const void *sorted = NULL;
+    bool placed = true;
+    snprintf(case_text, sizeof case_text, "%s, numbered %d: %lld keys, %d bits, positions %d, left on %d",
+             name, number, (long long)total, bits, positions_wanted, left);
+    if (rank == left)
+        fault_set(FAULT_LEFT, 1);
+    stats_begin(ctx);
+    CHECK(sort_codes(ctx, 8, &numbered, codes.codes, count, codes.codes, count, &sorted, &placed, NULL) ==
+              HSORT_OK,
+          "%s: %s", case_text, hsort_last_error(ctx));
+    fault_set(FAULT_LEFT, 0);
+    if (!placed && sorted != codes.codes && codes.bytes > 0)
+        CHECK(device_buffer_copy(codes.codes, sorted, codes.bytes), "cannot copy");
+    CHECK(!placed || (positions_wanted && left >= size),
+          "%s: positions, but nobody wants them or some are left", case_text);
+    for (int64_t i = 0; i < total && placed; i++)
+        all[i] &= ((key_code)1 << bits) - 1;
+    check_codes(placed ? &positions : &codes, 8, all + first, count);
+    guarded_fetch(&keys);
+    CHECK(memcmp(keys.image + GUARD, keys_of_all + first, (size_t)count * 4) == 0, "%s: keys have changed",
+          case_text);
+    guarded_drop(&codes);
+    guarded_drop(&positions);
+    guarded_drop(&keys);
+}
+
+/* ---- all cases ---------------------------------------------------------------------------------------------------- */
+
 /* What all ranks learn: one wrong count, and then all is well again. */
 static void check_error(hsort_context *ctx)
 {
     _Alignas(16) uint64_t code[2] = {0, 0};
     const void *sorted;
-    CHECK(sort_codes(ctx, 16, code, rank == size - 1 ? -1 : 1, code, 1, &sorted, NULL) == HSORT_ARGUMENT,
+    bool placed;
+    CHECK(sort_codes(ctx, 16, NULL, code, rank == size - 1 ? -1 : 1, code, 1, &sorted, &placed, NULL) ==
+              HSORT_ARGUMENT,
           "a negative count");
     CHECK(strstr(hsort_last_error(ctx), "a count of -1"), "'%s'", hsort_last_error(ctx));
 }
@@ -174,6 +252,8 @@ static void test_context(bool cuda, hsort_exchange exchange, size_t limit, const
     hsort_context *ctx = open_context(cuda, exchange, limit);
     for (int number = 0; number < CASES; number++)
         check_case(ctx, name, number, limit > 0, limit > 0 ? 2 : 1, check_random(random));
+    for (int number = 0; number < NUMBERED_CASES && size > 1 && limit == 0; number++)
+        check_numbered(ctx, cuda, name, number, check_random(random));
     check_error(ctx);
     check_case(ctx, name, CASES, limit > 0, limit > 0 ? 2 : 1, check_random(random));
     hsort_destroy(&ctx);

@@ -58,7 +58,7 @@ extern "C" hsort_status cuda_device_get(int index, struct cuda_device *device)
     TRY_CUDA(cudaGetDeviceProperties(&properties, index));
     TRY_CUDA(cudaDeviceGetPCIBusId(device->pci, (int)sizeof device->pci, index));
     if (cudaDeviceGetAttribute(&device->numa_node, cudaDevAttrHostNumaId, index) != cudaSuccess) {
-        cudaGetLastError(); // drivers before CUDA 12.2 do not know of it
+        cudaGetLastError(); // older drivers do not know of it
         device->numa_node = -1;
     }
     for (char *c = device->pci; *c; c++) // hwloc and Linux write bus ids in lower case

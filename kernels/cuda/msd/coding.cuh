@@ -194,6 +194,16 @@ static struct coding coding_of(const struct raw_keys *raw)
     return {raw->map, !raw->map.identity, !raw->map.identity && raw->decode};
 }
 
+template <typename S>
+static struct numbering<S> numbering_of(const struct raw_keys *raw) {
+    return {raw->map, (const S *)raw->from, raw->first, raw->position_bits};
+}
+
+template <typename K>
+static struct positions_of<K> positions_last(const struct raw_keys *raw, K *codes) {
+    return {codes, UINT64_MAX >> (64 - raw->position_bits)};
+}
+
 /* Where the keys of a sort come from, and what is to be done with them. */
 template <typename K>
 struct source {

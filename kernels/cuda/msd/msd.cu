@@ -382,17 +382,13 @@ static hsort_status sort_numbered(struct cuda_engine *engine, struct sort_args *
 {
     const struct raw_keys *raw = args->raw;
     const S *from = (const S *)raw->from;
-    const struct numbering<S> first = {
-        raw->map, from, raw->first, raw->position_bits
-    };
+    const struct numbering<S> first = numbering_of<S>(raw);
     if (!wants_positions(raw)) {
         struct msd_sort<K, coding> sort = begin_sort<K>(engine, args, from, codes_only);
         args->sorted_keys = sort.goal = sort.out;
         return sort_by_levels(sort, first, from, sort.out, args->count);
     }
-    const struct positions_of<K> last = {
-        goal_of<K>(args), UINT64_MAX >> (64 - raw->position_bits)
-    };
+    const struct positions_of<K> last = positions_last<K>(raw, goal_of<K>(args));
     struct msd_sort<K, positions_of<K>> sort = begin_sort<K>(engine, args, from, last);
     args->sorted_keys = sort.goal = raw->positions;
     return sort_by_levels(sort, first, from, sort.out, args->count);

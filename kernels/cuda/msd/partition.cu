@@ -2,6 +2,7 @@
  * others (level.cuh) the keys of a region may change ranks. */
 #include "kernels/cuda/msd/ordered.cuh"
 #include "kernels/cuda/msd/queue_level.cuh"
+#include "kernels/numbered_keys.h"
 #include <string.h>
 
 enum {
@@ -57,6 +58,31 @@ cuda_partition_workspace(const struct engine *, int key_bytes)
     return bytes;
 }
 
+/* ---- how keys are loaded, and stored --------------------------------------------------------------------- */
+
+/* run(a code's type, FIRST, the keys) with what first loads raw keys (coding.cuh). */
+template <typename F>
+static hsort_status with_first(int key_bytes, const struct raw_keys *raw, const F &run)
+{
+    if (is_numbered(raw))
+        return run(uint64_t(), numbering_of<uint32_t>(raw), (const uint32_t *)raw->from);
+    return with_key_type(
+        key_bytes, [&](auto key) { return run(key, coding_of(raw), (const decltype(key) *)raw->from); });
+}
+
+/* run(LAST, the type of what is stored) with what last stores codes K. Places in `out` are counted from address 0; codes that wait for
+ * another level lie there, too. */
+template <typename K, typename F>
+static hsort_status with_last(const struct raw_keys *raw, const F &run)
+{
+    if constexpr (sizeof(K) == sizeof(uint64_t)) {
+        if (wants_positions(raw))
+            return run(positions_last<K>(raw, NULL), int64_t());
+    }
+    const struct coding decoding = {raw->map, false, !is_numbered(raw) && !raw->map.identity && raw->decode};
+    return run(decoding, K());
+}
+
 /* ---- the sample ---------------------------------------------------------------------------------------- */
 
 /* The scratch of a sample. */
@@ -99,17 +125,16 @@ static size_t cuda_sample_scratch(const struct engine *, int key_bytes, int log)
     return bytes;
 }
 
-template <typename K>
+template <typename K, typename FIRST, typename S>
 static __global__ void __launch_bounds__(SPLIT_THREADS)
-    shard_sample_kernel(const __grid_constant__ struct coding coding, const K *__restrict__ keys,
-                        int64_t before, int64_t total, int log, int64_t first, int sample,
-                        sampled<K> *codes)
+    shard_sample_kernel(const __grid_constant__ FIRST coding, const S *__restrict__ keys, int64_t before,
+                        int64_t total, int log, int64_t first, int sample, sampled<K> *codes)
 {
     const int i = blockIdx.x * SPLIT_THREADS + threadIdx.x;
     if (i < sample)
-        codes[i] = loaded_code(
-            coding,
-            keys[(uint64_t)((unsigned __int128)(first + i) * (uint64_t)total >> log) - (uint64_t)before]);
+        codes[i] = load_code<K>(coding, keys +
+                                            (uint64_t)((unsigned __int128)(first + i) * (uint64_t)total >> log) -
+                                            (uint64_t)before);
 }
 
 template <typename K>
@@ -129,11 +154,11 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, co
     TRY(kernel_takes("sample", key_bytes));
     if (sample == 0)
         return HSORT_OK;
-    return with_key_type(key_bytes, [&](auto key) {
+    return with_first(key_bytes, raw, [&](auto key, const auto &coding, const auto *keys) {
         typedef decltype(key) K;
         sampled<K> *taken = lay_out_sample<K>(scratch, log).codes;
-        shard_sample_kernel<<<(unsigned)divide_up(sample, SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(
-            coding_of(raw), (const K *)raw->from, before, total, log, first, sample, taken);
+        shard_sample_kernel<K><<<(unsigned)divide_up(sample, SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(
+            coding, keys, before, total, log, first, sample, taken);
         TRY_LAUNCH("the sample of a shard");
         TRY_CUDA(cudaMemcpyAsync(codes, taken, (size_t)sample * sizeof *taken, cudaMemcpyDefault, stream));
         return cuda_check(cudaStreamSynchronize(stream), "the sample of a shard");
@@ -278,14 +303,14 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes, con
     memset(counts, 0, ENGINE_REGIONS * sizeof *counts);
     *ascends = *descends = false;
     TRY(kernel_takes("count of regions", key_bytes));
-    TRY(with_key_type(key_bytes, [&](auto key) {
+    TRY(with_first(key_bytes, raw, [&](auto key, const auto &coding, const auto *keys) {
         typedef decltype(key) K;
         const struct partition_memory<K> memory = lay_out_partition<K>(workspace);
         TRY_CUDA(cudaMemcpyAsync(memory.split, map, sizeof *memory.split, cudaMemcpyDefault, stream));
         struct region_counts *regions = memory.first.region_counts;
         TRY_CUDA(cudaMemsetAsync(regions, 0, sizeof *regions, stream)); // the split was made elsewhere
         TRY_CUDA(cudaMemsetAsync(memory.level.left_count, 0, sizeof *memory.level.left_count, stream));
-        return queue_count(engine, coding_of(raw), (const K *)raw->from, count, false, memory.first, regions);
+        return queue_count(engine, coding, keys, count, false, memory.first, regions);
     }));
     TRY_CUDA(cudaStreamSynchronize(stream));
     for (int region = 0; region < ENGINE_REGIONS; region++)
@@ -304,12 +329,12 @@ static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, c
     TRY(kernel_takes("scatter", key_bytes));
     if (count == 0)
         return HSORT_OK;
-    return with_key_type(key_bytes, [&](auto key) {
+    return with_first(key_bytes, raw, [&](auto key, const auto &coding, const auto *keys) {
         typedef decltype(key) K;
         struct level_input input = {};
         add_segment(&input, count, 0, -1);
-        add_piece(&input, raw->from, count, tile_keys<K>(engine));
-        return queue_scatter(engine, coding_of(raw), input, lay_out_partition<K>(workspace).first, (K *)to);
+        add_piece(&input, keys, count, tile_keys<K>(engine));
+        return queue_scatter(engine, coding, input, lay_out_partition<K>(workspace).first, (K *)to);
     });
 }
 
@@ -320,19 +345,15 @@ static int64_t cuda_region_scratch(const struct engine *, int64_t count)
     return scratch_keys(count);
 }
 
-static struct coding
-decoding_of(const struct raw_keys *raw)
-{
-    return {raw->map, false, !raw->map.identity && raw->decode};
-}
-
 /* Places in `out` are counted from address 0: what is left is looked for in any of the arrays. */
 template <typename K>
 static hsort_status queue_regions(struct cuda_engine *engine, const struct level_input &input,
                                   const struct raw_keys *raw, const struct level_tables<K> &level, K *scratch)
 {
-    return queue_level(engine, codes_only, decoding_of(raw), input, plan_of_batch<K>(engine), level, scratch,
-                       (K *)NULL);
+    return with_last<K>(raw, [&](const auto &last, auto stored) {
+        return queue_level(engine, codes_only, last, input, plan_of_batch<K>(engine), level, scratch,
+                           (decltype(stored) *)NULL);
+    });
 }
 
 /* Regions of one value, and how often it is written. By value, to a kernel. */
@@ -350,15 +371,15 @@ static_assert(sizeof(struct value_fills<uint64_t>) <= 3600 && sizeof(struct valu
               "parameters of a kernel");
 
 /* Row y of the grid writes value y, its blocks a run of FILL_KEYS at a time. */
-template <typename K>
+template <typename K, typename LAST>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
-    fill_regions_kernel(const __grid_constant__ struct coding coding,
+    fill_regions_kernel(const __grid_constant__ LAST last,
                         const __grid_constant__ struct value_fills<K> fills)
 {
     const auto &fill = fills.fill[blockIdx.y];
     K *out = (K *)(uintptr_t)(fill.first * sizeof(K));
     wait_for_kernels_before();
-    const K key = stored_key(coding, (K)fill.code);
+    const K key = (K)stored_key(last, (K)fill.code);
     for (uint64_t at = (uint64_t)blockIdx.x * FILL_KEYS; at < fill.keys;
          at += (uint64_t)gridDim.x * FILL_KEYS)
         fill_keys(out + at, (uint32_t)min(fill.keys - at, (uint64_t)FILL_KEYS), key);
@@ -372,9 +393,11 @@ static hsort_status queue_fills(struct cuda_engine *engine, const struct raw_key
         min(divide_up(fills.most, FILL_KEYS), (int64_t)engine->multiprocessors * FILL_BLOCKS);
     if (fills.most == 0)
         return HSORT_OK;
-    return launch_behind(engine, "regions of one value", fill_regions_kernel<K>,
-                         dim3((unsigned)blocks, (unsigned)fills.count), MSD_WRITE_THREADS, 0,
-                         decoding_of(raw), fills);
+    return with_last<K>(raw, [&](const auto &last, auto) {
+        typedef typename std::remove_const<typename std::remove_reference<decltype(last)>::type>::type LAST;
+        return launch_behind(engine, "regions of one value", fill_regions_kernel<K, LAST>,
+                             dim3((unsigned)blocks, (unsigned)fills.count), MSD_WRITE_THREADS, 0, last, fills);
+    });
 }
 
 /* Add a value; before, queue those so far if there are as many as a launch takes. */
@@ -490,8 +513,8 @@ static hsort_status cuda_settle_regions(struct engine *base, int key_bytes, cons
                 status = settle_once(engine, raw, memory.level, &list, (K *)scratch,
                                      (int64_t)(scratch_bytes / sizeof(K)), &fits);
             free(list.entries);
-            *unsorted = !fits;
-            if (status != HSORT_OK || list.count == 0 || !fits)
+            *unsorted = !fits || fault_hit(FAULT_LEFT);
+            if (status != HSORT_OK || list.count == 0 || *unsorted)
                 return status;
         }
     });

@@ -79,6 +79,13 @@ hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_or
     return comm_agree(&ctx->comm, status_fail(HSORT_ARGUMENT, "type or order differ between ranks"));
 }
 
+/* Nothing that is queued reads or writes the caller's arrays once a call has failed: they are the caller's again. */
+static void end_streams(hsort_context *ctx)
+{
+    for (int stream = 0; ctx->engine && stream < ENGINE_STREAMS; stream++)
+        (void)ctx->engine->ops->stream_synchronize(ctx->engine, (enum engine_stream)stream);
+}
+
 hsort_status context_fail(hsort_context *ctx, hsort_status status)
 {
     if (ctx->comm.error[0] != '\0')
@@ -86,6 +93,7 @@ hsort_status context_fail(hsort_context *ctx, hsort_status status)
     else
         snprintf(ctx->error, sizeof ctx->error, "rank %d on %s: %s", ctx->comm.rank, ctx->comm.host,
                  status_text()[0] ? status_text() : hsort_strerror(status));
+    end_streams(ctx);
     return status;
 }
 

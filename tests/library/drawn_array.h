@@ -5,6 +5,9 @@
 #include "tests/support/check.h"
 #include "tests/support/device_buffer.h"
 #include "tests/support/ranks.h"
+#ifdef LATE_ENGINE
+#include "tests/support/late_engine.h"
+#endif
 
 enum { GUARD = 64, POISON = 0xa7 };
 
@@ -38,6 +41,9 @@ static struct array array_make(const void *from, size_t bytes)
     if (from)
         memcpy(a.image, from, bytes);
     device_buffer_copy(a.memory, a.image, bytes + GUARD);
+#ifdef LATE_ENGINE
+    late_engine_note(a.memory, bytes + GUARD, draw(2) == 0);
+#endif
     return a;
 }
 
@@ -54,6 +60,9 @@ static void array_check(struct array *a, const char *name)
     }
     free(now);
     free(a->image);
+#ifdef LATE_ENGINE
+    late_engine_forget(a->memory);
+#endif
     device_buffer_free(a->kind, a->memory);
 }
 

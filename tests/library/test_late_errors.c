@@ -1,39 +1,14 @@
 /* An engine may tell of what failed in an asynchronous call later, once, where it is asked whether an event has come (engine.h). Whichever
  * question that is, on whichever rank, the sort ends with an error, the same on every rank, and the next one sorts:
  *
- *     test_late_errors     the host engine, as if some ranks were on other nodes; its nth event_done() fails, for drawn n up to one that
- *                          is never reached. The linker puts __wrap_engine_open_host() in the place of engine_open_host() (--wrap) */
+ *     test_late_errors     the host engine, late (late_engine.h), as if some ranks were on other nodes; its nth event_done() fails, for
+ *                          drawn n up to one that is never reached */
 #include "kernels/engine.h"
 #include "hypersort.h"
+#include "tests/support/late_engine.h"
 #include "tests/support/ranks.h"
 
 enum { COUNT = 1 << 15, CHUNK_BYTES = 1 << 12, CASES = 24 };
-
-hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
-hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
-
-/* ---- a host engine that tells of a failure late ----------------------------------------------------------------- */
-
-static const struct engine_ops *host_ops;
-static int fails_at; /* the nth next question fails; 0 or less: none */
-
-static hsort_status late_event_done(struct engine *engine, struct engine_event *event, bool *done)
-{
-    if (fails_at > 0 && --fails_at == 0)
-        return status_fail(HSORT_INTERNAL, "a copy has failed before");
-    return host_ops->event_done(engine, event, done);
-}
-
-hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
-{
-    static struct engine_ops late;
-    TRY(__real_engine_open_host(threads, memory_limit, engine));
-    host_ops = (*engine)->ops;
-    late = *host_ops;
-    late.event_done = late_event_done;
-    (*engine)->ops = &late;
-    return HSORT_OK;
-}
 
 /* ---- sorts ------------------------------------------------------------------------------------------------------ */
 
@@ -91,12 +66,14 @@ static void walk(hsort_exchange exchange, hsort_transport transport, bool pairs,
         const int failing = (int)(check_random(random) % (uint64_t)size);
         nth += 1 + (int)(check_random(random) % (uint64_t)(1 + i));
         memset(out, 0xa5, sizeof out);
-        fails_at = rank == failing ? nth : 0;
+        late_question_fails = rank == failing ? nth : 0;
         const hsort_status status = sort(ctx, pairs);
-        reached = rank == failing && fails_at == 0;
-        fails_at = 0;
+        reached = rank == failing && late_question_fails == 0;
+        late_question_fails = 0;
         MPI_Bcast(&reached, 1, MPI_INT, failing, MPI_COMM_WORLD);
         failed += reached;
+        CHECK(late_engine_faults(status != HSORT_OK) == 0,
+              "exchange %d, transport %d: question %d of rank %d", exchange, transport, nth, failing);
         CHECK(is_agreed(status) && (status != HSORT_OK) == (reached != 0),
               "exchange %d, transport %d, %s: question %d of rank %d %s, status %s", exchange, transport,
               pairs ? "pairs" : "keys", nth, failing, reached ? "fails" : "is not asked",
@@ -119,6 +96,7 @@ int main(int argc, char **argv)
     if (!ranks_begin(argc, argv, &rank, &size, &cuda))
         return CHECK_SKIPPED;
     uint64_t random = ranks_seed(), own = random + (uint64_t)rank;
+    late_engine_seed(own);
     for (int i = 0; i < COUNT; i++) {
         in[i] = check_random(&own);
         values[i] = in[i];

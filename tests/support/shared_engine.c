@@ -15,8 +15,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/support/device_buffer.h"
+#ifdef LATE_ENGINE
+#include "tests/support/late_engine.h"
+#endif
 
-enum { HEAD = 4096, ALLOCATIONS = 128, PINNED = 8, LEFT_MAX = ENGINE_REGIONS };
+enum { HEAD = 4096, ALLOCATIONS = 128, PINNED = 16, LEFT_MAX = ENGINE_REGIONS };
 
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
@@ -51,7 +54,7 @@ struct allocation_name {
 };
 
 bool (*shared_may_map)(int owner, int reader);
-bool shared_leaves_regions, shared_can_partition = true;
+bool shared_leaves_regions, shared_is_off, shared_can_partition = true;
 int shared_open_fails, shared_opened, shared_mapped, shared_fills_up;
 int64_t shared_written;
 
@@ -314,14 +317,13 @@ static bool can_partition(const struct engine *engine)
     return shared_can_partition;
 }
 
-hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
+static void share(struct engine *engine)
 {
     static const struct engine_peer_ops peer = {
         .export_memory = export_memory, .open = open_memory, .close = close_memory};
     static struct engine_partition_ops partition;
     static struct engine_ops shared;
-    TRY(__real_engine_open_host(threads, memory_limit, engine));
-    host_ops = (*engine)->ops;
+    host_ops = engine->ops;
     shared = *host_ops;
     partition = *host_ops->partition;
     partition.can = can_partition;
@@ -334,7 +336,17 @@ hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct en
     shared.free = free_pages;
     shared.memory_free = memory_free;
     shared.peer = &peer;
-    (*engine)->ops = &shared;
+    engine->ops = &shared;
+}
+
+hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine)
+{
+    TRY(__real_engine_open_host(threads, memory_limit, engine));
+    if (!shared_is_off)
+        share(*engine);
+#ifdef LATE_ENGINE
+    late_engine_wrap(*engine);
+#endif
     return HSORT_OK;
 }
 

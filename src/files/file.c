@@ -176,12 +176,13 @@ static hsort_status take_layouts(const struct key_layout *layout, struct file_in
         part->data_offset = header->data_offset;
         part->first = file->count;
         part->count = header->count;
+        if (header->count >
+            INT64_MAX / key_bytes - file->count) // before there is a sum, of which bytes can overflow
+            return status_fail(HSORT_ARGUMENT, "%s: with it there are more keys than 64-bit offsets",
+                               part->path);
         file->count += header->count;
         swapped = swapped || part->swapped;
         odd = odd || header->data_offset % key_bytes != 0;
-        if (file->count > INT64_MAX / key_bytes) // each has less: this is the first sum that is too large
-            return status_fail(HSORT_ARGUMENT, "%s: with it there are more keys than 64-bit offsets",
-                               part->path);
     }
     file->cuts = swapped && odd;
     return HSORT_OK;

@@ -118,6 +118,33 @@ static void test_refusals(void)
     refuse_list((const char *[]){good, directory}, 2, NULL, HSORT_IO, directory, "Is a directory");
 }
 
+/* Files of which each can be read, and both together have more keys than 63 bits: only in memory is a hole so long. */
+static void test_too_many_keys(void)
+{
+    const hsort_type types[] = {HSORT_U8, HSORT_U16};
+    char path[] = "/dev/shm/hypersort-parts-XXXXXX";
+    struct file_in file;
+    int made = 0;
+    if (comm.rank == 0) {
+        const int fd = mkstemp(path);
+        made = fd >= 0 && ftruncate(fd, INT64_C(5) << 60) == 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    MPI_Bcast(&made, 1, MPI_INT, 0, comm.world);
+    MPI_Bcast(path, sizeof path, MPI_BYTE, 0, comm.world);
+    for (int i = 0; i < 2 && made; i++) {
+        expect(HSORT_OK, open_keys(path, FILE_RAW, &types[i], &file), path, "opening 5 EiB");
+        file_close(&file);
+        refuse_list((const char *[]){path, path}, 2, &types[i], HSORT_ARGUMENT, path,
+                    "more keys than 64-bit offsets");
+    }
+    if (comm.rank == 0 && !made)
+        printf("skipped too many keys: /dev/shm takes no file of 5 EiB\n");
+    if (comm.rank == 0)
+        unlink(path);
+}
+
 /* The output is none of the inputs, and each input stays as it is. */
 static void test_each_counts(void)
 {
@@ -213,6 +240,7 @@ static void test_all(void)
     direct_io = HSORT_CHOICE_OFF;
     test_files(HSORT_U64, false);
     test_refusals();
+    test_too_many_keys();
     test_each_counts();
     test_faults();
     test_many();

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/element_digest.h"
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
@@ -80,12 +81,10 @@ static hsort_status open_columns(struct record_run *run)
 
 /* ---- Outputs: collective ------------------------------------------------------------------------------- */
 
-/* No two outputs of this rank may be one file, and none an input. Not collective. */
-static hsort_status check_apart(const struct record_run *run)
+/* No two outputs of this rank may be one file, and none an input. digest [FILE_OUTPUTS] = of the names of files that are this
+ * rank's alone, else 0. Not collective. */
+static hsort_status check_apart(const struct record_run *run, const char *const *paths, uint64_t *digest)
 {
-    const struct cli_options *options = run->options;
-    const char *const paths[FILE_OUTPUTS] = {options->output, options->values_output, options->index,
-                                             options->counts};
     char names[FILE_OUTPUTS][PATH_MAX];
     for (int i = 0; i < FILE_OUTPUTS; i++) {
         if (!paths[i])
@@ -96,8 +95,38 @@ static hsort_status check_apart(const struct record_run *run)
         for (int before = 0; before < i; before++)
             if (paths[before] && strcmp(names[before], names[i]) == 0)
                 return status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", paths[i]);
+        uint64_t both[2] = {0, 0};
+        digest_add_bytes(names[i], strlen(names[i]), 0, both);
+        digest[i] = file_is_pattern(paths[i]) ? both[0] | 1 : 0;
     }
     return HSORT_OK;
+}
+
+/* Nor may outputs of two ranks be one file, as a%r1 of rank 0 and a0%r of rank 1 are. Collective. */
+static hsort_status check_all_apart(const struct record_run *run)
+{
+    struct comm *comm = run->comm;
+    const struct cli_options *options = run->options;
+    const char *const paths[FILE_OUTPUTS] = {options->output, options->values_output, options->index,
+                                             options->counts};
+    uint64_t own[FILE_OUTPUTS] = {0}, *all = malloc((size_t)comm->size * sizeof own);
+    hsort_status status =
+        all ? check_apart(run, paths, own) : status_fail(HSORT_HOST_MEMORY, "no memory for names");
+    status = comm_agree(comm, status);
+    if (status == HSORT_OK)
+        status = comm_check(
+            MPI_Allgather(own, FILE_OUTPUTS, MPI_UINT64_T, all, FILE_OUTPUTS, MPI_UINT64_T, comm->world),
+            "MPI_Allgather", false);
+    bool apart = true;
+    for (int entry = 0; entry < comm->size * FILE_OUTPUTS && status == HSORT_OK; entry++)
+        for (int i = 0; i < FILE_OUTPUTS; i++) // of one pattern they differ
+            apart = apart && (i == entry % FILE_OUTPUTS || own[i] == 0 || own[i] != all[entry]);
+    free(all);
+    TRY(status);
+    return comm_agree(comm, apart ? HSORT_OK
+                                  : status_fail(HSORT_ARGUMENT,
+                                                "its outputs and those of another rank are to be one file: "
+                                                "%%r must tell them apart"));
 }
 
 /* Add one. element: NULL for keys of `type`. */
@@ -440,7 +469,7 @@ static hsort_status work(struct record_run *run)
     const bool late = run->options->unique;
     bool on_disk;
     size_t memory_bytes;
-    TRY(comm_agree(run->comm, check_apart(run)));
+    TRY(check_all_apart(run));
     TRY(records_choose_disk(run, &memory_bytes, &on_disk));
     if (on_disk)
         return records_by_disk(run, memory_bytes);

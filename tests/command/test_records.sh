@@ -221,6 +221,8 @@ bad_outputs()
     refused 0 2 "-o FILE is missing" sort keys.npy
     refused 0 2 "x.npy: is to be two outputs at once" sort keys.npy -o x.npy --index ./x.npy
     refused 3 2 "rank 1 on |x.1: is to be two outputs at once" sort keys.npy -o x.%r --index x.1
+    refused 3 2 "its outputs and those of another rank are to be one file" sort keys.npy -o x%r1 --index x0%r
+    refused 2 2 "its outputs and those of another rank are to be one file" sort keys.npy -o x%r1 --index x0%r --runs 2
     refused 0 2 "keys.npy: is the input" sort keys.npy --index keys.npy
     refused 0 2 "events.npy: is the input" sort keys.npy --values events.npy -O events.npy
     refused 0 3 "none/i.npy: cannot create" sort keys.npy -o x.npy --index none/i.npy

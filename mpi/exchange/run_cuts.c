@@ -92,9 +92,13 @@ static size_t count_ranges(int64_t runs, int at_once)
     return (size_t)at_once * (size_t)(runs > 0 ? runs : 1);
 }
 
-size_t run_cuts_bytes(int64_t runs, int at_once)
+size_t run_cuts_bytes(int ranks, int64_t runs, int at_once)
 {
-    return count_ranges(runs, at_once) * (sizeof(struct cut_range) + sizeof(struct cut_offer));
+    const size_t most = (size_t)at_once, size = (size_t)ranks;
+    const size_t of_cut =
+        sizeof(struct cut_offer) + 2 * sizeof(struct cut_count) + 3 * sizeof(int64_t) + sizeof(bool);
+    return count_ranges(runs, at_once) * (sizeof(struct cut_range) + sizeof(struct cut_offer)) +
+           size * (most + 1) * sizeof(struct cut_offer) + most * of_cut;
 }
 
 hsort_status run_cuts_open(const struct comm *comm, int64_t runs, int at_once, struct run_cuts **cuts)

@@ -22,9 +22,9 @@ enum { RUN_CUTS_AT_ONCE = 256 }; /* that are searched for together at most: it l
 struct run_cuts; /* tables for the search */
 
 /* Make the tables for ranks of `comm` and `runs` runs of this one, and for `at_once` cuts at a time, 1 to RUN_CUTS_AT_ONCE, the same
- * on every rank: run_cuts_bytes() of memory for the runs. *cuts is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
+ * on every rank: run_cuts_bytes() of memory. *cuts is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
 hsort_status run_cuts_open(const struct comm *comm, int64_t runs, int at_once, struct run_cuts **cuts);
-size_t run_cuts_bytes(int64_t runs, int at_once);
+size_t run_cuts_bytes(int ranks, int64_t runs, int at_once);
 
 void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
 

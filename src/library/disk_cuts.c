@@ -141,7 +141,8 @@ size_t disk_cuts_bytes(int64_t parts, int size)
     enum { OF_ALL = 1, OF_OWN = 5 };
     const int64_t own = pass_parts(parts, size);
     return (size_t)(parts * (OF_ALL * parts + OF_OWN * own)) * sizeof(int64_t) +
-           run_cuts_bytes(own, fence_cuts_at_once(parts - 1)) + run_cuts_bytes(parts, own_cuts_at_once(own));
+           run_cuts_bytes(size, own, fence_cuts_at_once(parts - 1)) +
+           run_cuts_bytes(1, parts, own_cuts_at_once(own));
 }
 
 /* What is sent and received: of a border the lower or the upper fences of all runs. */

@@ -1,5 +1,6 @@
 #include "src/library/pass_plan.h"
 #include "kernels/base/lesser.h"
+#include "mpi/exchange/run_cuts.h"
 
 int64_t pass_parts(int64_t count, int64_t part)
 {
@@ -12,9 +13,11 @@ size_t pass_slot_bytes(int64_t elements, size_t element_bytes)
     return (bytes + PASS_SLOT_ALIGNMENT - 1) / PASS_SLOT_ALIGNMENT * PASS_SLOT_ALIGNMENT;
 }
 
-size_t pass_table_bytes(int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments)
+size_t pass_table_bytes(int ranks, int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments)
 {
-    return (size_t)((segments + 1) * own_runs + (own_segments + 1) * runs) * sizeof(int64_t);
+    const int64_t told = ranks > 1 ? (own_segments + 1) * runs : 0;
+    return (size_t)((segments + 1) * own_runs + told) * sizeof(int64_t) +
+           run_cuts_bytes(ranks, own_runs, RUN_CUTS_AT_ONCE);
 }
 
 /* Bytes of all slots and the workspace for them. */

@@ -18,9 +18,9 @@ enum {
     PASS_SLOT_ALIGNMENT = 256
 };
 
-/* Bytes of a rank's tables of cuts: where each segment of all ranks begins in its own runs, and each of its own in the runs of all.
- * Pure. */
-size_t pass_table_bytes(int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments);
+/* Bytes of a rank's tables of cuts: where each segment of all ranks begins in its own runs; of several ranks, each of its own in the
+ * runs of all; and what the search takes. Pure. */
+size_t pass_table_bytes(int ranks, int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments);
 
 /* Bytes of workspace that a sort of `elements` with as many elements of scratch needs. */
 typedef hsort_status (*pass_workspace_fn)(void *user, int64_t elements, size_t *bytes);

@@ -300,22 +300,19 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     return HSORT_OK;
 }
 
-/* What two passes of several ranks take of host memory beside the runs, by what this rank's engine has now. Not collective. */
+/* What two passes take of host memory beside the runs, by what this rank's engine has now. Not collective. */
 static hsort_status bytes_beside_runs(const struct sort *s, size_t *bytes)
 {
     struct pass_sort sort = {.ctx = s->ctx, .map = s->map};
     const int64_t ranks = s->ctx->comm.size;
     size_t have, need;
     int64_t slot;
-    *bytes = 0;
-    if (comm_is_alone(&s->ctx->comm))
-        return HSORT_OK;
     TRY(context_engine_bytes(s->ctx, &have));
     TRY(pass_slot_find(s->capacity, pass_element_bytes(&sort), usable_bytes(have), pass_sort_workspace, &sort,
                        &slot, &need));
     const int64_t runs = slot > 0 ? pass_parts(s->capacity, slot) : 0;
-    *bytes =
-        (size_t)PIECE_BUFFERS * PIECE_BUFFER_BYTES + pass_table_bytes(runs, runs, ranks * runs, ranks * runs);
+    *bytes = pass_table_bytes(s->ctx->comm.size, runs, runs, ranks * runs, ranks * runs) +
+             (comm_is_alone(&s->ctx->comm) ? 0 : (size_t)PIECE_BUFFERS * PIECE_BUFFER_BYTES);
     return HSORT_OK;
 }
 

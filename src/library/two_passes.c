@@ -161,7 +161,7 @@ static size_t room_beside_runs(const struct passes *p)
         runs += pass_parts(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
         segments += pass_parts(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
     }
-    return pass_table_bytes(p->s->runs, p->s->segments, runs, segments) +
+    return pass_table_bytes(ctx->comm.size, p->s->runs, p->s->segments, runs, segments) +
            (comm_is_alone(&ctx->comm) ? 0 : PIECE_BUFFERS * message_bytes(p));
 }
 

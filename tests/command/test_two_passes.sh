@@ -50,7 +50,7 @@ fi
 
 ok 1 plan in.npy -n 1 2 --device-memory 1M --json
 json "all(p['passes'] == 2 and p['runs_per_rank'] > 1 and p['engine_bytes_per_rank'] <= 2**20 for p in r['plans'])"
-json "r['plans'][0]['host_bytes_per_rank'] == r['bytes'] and r['plans'][0]['exchange'] == 'none'"
+json "r['bytes'] < r['plans'][0]['host_bytes_per_rank'] < r['bytes'] + 2**24 and r['plans'][0]['exchange'] == 'none'"
 json "all(p['two_passes']['total_seconds'] > 0 for p in r['plans'])"
 ok 1 plan in.npy -n 1 --device-memory 1M
 has "two passes "

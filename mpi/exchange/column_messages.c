@@ -167,7 +167,8 @@ static enum transport_next next_column_sent(void *user, struct transport_message
         return NEXT_LATER;
     if (part.packs && s->status == HSORT_OK) {
         message->memory = slot_at(s, s->out, number);
-        message->bytes = (size_t)s->m->slots->bytes[number % SLOTS];
+        // If it was not packed, as somebody else was told, this is any number.
+        message->bytes = lesser_bytes((size_t)s->m->slots->bytes[number % SLOTS], part.bytes);
     }
     trace_message(s, part.peer, message->bytes);
     s->sent_bytes += (int64_t)message->bytes;

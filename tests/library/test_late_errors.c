@@ -2,13 +2,13 @@
  * question that is, on whichever rank, the sort ends with an error, the same on every rank, and the next one sorts:
  *
  *     test_late_errors     the host engine, late (late_engine.h), as if some ranks were on other nodes; its nth event_done() fails, for
- *                          drawn n up to one that is never reached */
+ *                          drawn n up to one that is never reached; then its nth work, and the nth that packs */
 #include "kernels/engine.h"
 #include "hypersort.h"
 #include "tests/support/late_engine.h"
 #include "tests/support/ranks.h"
 
-enum { COUNT = 1 << 15, CHUNK_BYTES = 1 << 12, CASES = 24 };
+enum { COUNT = 1 << 15, CHUNK_BYTES = 1 << 12, CASES = 16 };
 
 /* ---- sorts ------------------------------------------------------------------------------------------------------ */
 
@@ -57,33 +57,43 @@ static bool is_agreed(int status)
     return least == most;
 }
 
-/* The nth question of one rank fails, for drawn n. */
-static void walk(hsort_exchange exchange, hsort_transport transport, bool pairs, uint64_t *random)
+/* What fails; of packs there are few. */
+static const struct failing {
+    int *nth;
+    const char *name;
+    int farther; /* than the one before, as far as the number of cases at most; 0: no farther than the next */
+} kinds[] = {
+    {&late_question_fails, "question", 1}, {&late_work_fails, "work", 1}, {&late_pack_fails, "pack", 0}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* The nth of a kind on one rank fails, for drawn n. */
+static void walk(hsort_exchange exchange, hsort_transport transport, bool pairs, const struct failing *kind,
+                 uint64_t *random)
 {
     hsort_context *ctx = open_context(exchange, transport);
     int reached = 1, nth = 0, failed = 0;
     for (int i = 0; i < CASES && reached; i++) {
         const int failing = (int)(check_random(random) % (uint64_t)size);
-        nth += 1 + (int)(check_random(random) % (uint64_t)(1 + i));
+        nth += 1 + (int)(check_random(random) % (uint64_t)(1 + i * kind->farther));
         memset(out, 0xa5, sizeof out);
-        late_question_fails = rank == failing ? nth : 0;
+        *kind->nth = rank == failing ? nth : 0;
         const hsort_status status = sort(ctx, pairs);
-        reached = rank == failing && late_question_fails == 0;
-        late_question_fails = 0;
+        reached = rank == failing && *kind->nth == 0;
+        *kind->nth = 0;
         MPI_Bcast(&reached, 1, MPI_INT, failing, MPI_COMM_WORLD);
         failed += reached;
-        CHECK(late_engine_faults(status != HSORT_OK) == 0,
-              "exchange %d, transport %d: question %d of rank %d", exchange, transport, nth, failing);
+        CHECK(late_engine_faults(status != HSORT_OK) == 0, "exchange %d, transport %d: %s %d of rank %d",
+              exchange, transport, kind->name, nth, failing);
         CHECK(is_agreed(status) && (status != HSORT_OK) == (reached != 0),
-              "exchange %d, transport %d, %s: question %d of rank %d %s, status %s", exchange, transport,
-              pairs ? "pairs" : "keys", nth, failing, reached ? "fails" : "is not asked",
+              "exchange %d, transport %d, %s: %s %d of rank %d %s, status %s", exchange, transport,
+              pairs ? "pairs" : "keys", kind->name, nth, failing, reached ? "fails" : "is not there",
               hsort_strerror(status));
     }
     CHECK(sort(ctx, pairs) == HSORT_OK && is_sorted(ctx),
           "exchange %d, transport %d: a sort after failures: %s", exchange, transport, hsort_last_error(ctx));
     if (rank == 0)
-        printf("exchange %d, transport %d, %s: %d failures\n", exchange, transport, pairs ? "pairs" : "keys",
-               failed);
+        printf("exchange %d, transport %d, %s: %d failures of a %s\n", exchange, transport,
+               pairs ? "pairs" : "keys", failed, kind->name);
     hsort_destroy(&ctx);
 }
 
@@ -104,6 +114,7 @@ int main(int argc, char **argv)
     for (size_t e = 0; e < sizeof exchanges / sizeof *exchanges; e++)
         for (size_t t = 0; t < sizeof transports / sizeof *transports; t++)
             for (int pairs = 0; pairs < 2; pairs++)
-                walk(exchanges[e], transports[t], pairs, &random);
+                for (int kind = 0; kind < KINDS; kind++)
+                    walk(exchanges[e], transports[t], pairs, &kinds[kind], &random);
     return ranks_finish();
 }

@@ -126,10 +126,12 @@ enum { SITES = sizeof sites / sizeof *sites, PASSAGE_BITS = 9 };
 static void arm_faults(void)
 {
     for (int left = 1 + (int)draw(FAULTS_MOST); left > 0; left--) {
-        const enum fault_site site = sites[draw(SITES)];
+        const uint64_t site = draw(SITES + 2); // or something that is queued
         const int failing = (int)draw((uint64_t)size), nth = 1 + (int)draw((uint64_t)1 << draw(PASSAGE_BITS));
-        if (rank == failing)
-            fault_set(site, nth);
+        if (rank == failing && site < SITES)
+            fault_set(sites[site], nth);
+        else if (rank == failing)
+            *(site == SITES ? &late_work_fails : &late_pack_fails) = nth;
     }
 }
 
@@ -137,6 +139,7 @@ static void disarm_faults(void)
 {
     for (int site = 0; site < SITES; site++)
         fault_set(sites[site], 0);
+    late_work_fails = late_pack_fails = 0;
 }
 #else
 static void arm_faults(void)

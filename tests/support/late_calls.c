@@ -437,6 +437,8 @@ static hsort_status late_sort_pairs(struct engine *engine, const struct engine_p
 
 /* ---- packed keys ------------------------------------------------------------------------------------------------ */
 
+int late_pack_fails;
+
 struct pack_call {
     int key_bytes, number;
     struct engine_packing *packings;
@@ -445,6 +447,8 @@ struct pack_call {
 static hsort_status run_pack(struct engine *engine, const void *call)
 {
     const struct pack_call *c = call;
+    if (late_pack_fails > 0 && --late_pack_fails == 0)
+        return status_fail(HSORT_INTERNAL, "a pack has failed");
     return late_own->packing->pack(engine, c->key_bytes, c->packings, c->number);
 }
 
@@ -466,13 +470,15 @@ static struct pack_call *add_packings(struct engine *engine, const char *name, l
     return c;
 }
 
-/* How many bytes there are nobody knows until it is done. */
+static const int64_t ANY_BYTES = INT64_C(1) << 40;
+
+/* How many bytes there are nobody knows until it is done, or if it fails. */
 static hsort_status late_pack(struct engine *engine, int key_bytes, const struct engine_packing *packings,
                               int number)
 {
     add_packings(engine, "pack", run_pack, key_bytes, packings, number);
     for (int i = 0; i < number; i++) {
-        *packings[i].bytes = 0;
+        *packings[i].bytes = ANY_BYTES;
         late_touch(packings[i].bytes, 1);
     }
     return HSORT_OK;

@@ -25,6 +25,9 @@ void late_engine_seed(uint64_t seed);
 /* The nth next question of this process whether an event has come is answered by a failure; 0 or less: none. */
 extern int late_question_fails;
 
+/* The nth next work of this process fails when it is done, or the nth next that packs; 0 or less: none. */
+extern int late_work_fails, late_pack_fails;
+
 /* Memory of the caller's; until it is forgotten, before it is freed. is_reached: asynchronous copies reach it, as they do device
  * memory. */
 void late_engine_note(const void *memory, size_t bytes, bool is_reached);

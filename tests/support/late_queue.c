@@ -35,6 +35,7 @@ static hsort_status failure; /* that has not been told */
 static char failure_text[STATUS_TEXT_BYTES];
 
 const struct engine_ops *late_own;
+int late_work_fails;
 
 void *late_memory(size_t bytes)
 {
@@ -127,16 +128,24 @@ bool late_has_come(enum engine_stream stream, int64_t point)
 
 /* ---- to do ------------------------------------------------------------------------------------------------------ */
 
+static hsort_status call_own(const struct late_work *work)
+{
+    const struct engine_ops *called = work->engine->ops;
+    if (late_work_fails > 0 && --late_work_fails == 0)
+        return status_fail(HSORT_INTERNAL, "%s has failed", work->name);
+    work->engine->ops = late_own; // what it calls is a part of it
+    const hsort_status status = work->run(work->engine, work->call);
+    work->engine->ops = called;
+    return status;
+}
+
 /* Run work, and keep its failure to itself: whoever is told of it next has the text, not whoever fails next. */
 static void run_work(const struct late_work *work)
 {
     char before[STATUS_TEXT_BYTES];
-    const struct engine_ops *called = work->engine->ops;
     snprintf(before, sizeof before, "%s", status_text());
     status_clear();
-    work->engine->ops = late_own; // what it calls is a part of it
-    const hsort_status status = work->run(work->engine, work->call);
-    work->engine->ops = called;
+    const hsort_status status = call_own(work);
     if (status != HSORT_OK && failure == HSORT_OK) {
         failure = status;
         snprintf(failure_text, sizeof failure_text, "%s", status_text());

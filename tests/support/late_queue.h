@@ -17,6 +17,9 @@ struct late_tables {
     struct engine_peer_ops peer;
 };
 
+/* late_engine.h */
+extern int late_work_fails, late_pack_fails;
+
 /* Put calls there that queue their work (late_calls.c); that return a result, and do what is queued before (late_results.c). */
 void late_put_calls(struct late_tables *tables);
 void late_put_results(struct late_tables *tables);

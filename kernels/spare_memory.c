@@ -5,9 +5,10 @@ enum { WASTE = 4 }; // a block is not given to who wants less than this part of 
 /* The smallest block that does, or NULL. */
 static struct spare_block *find_block(struct spare_memory *spare, size_t bytes)
 {
+    const size_t waste = spare->exact ? 1 : WASTE;
     struct spare_block *found = NULL;
     for (struct spare_block *b = spare->block; b < spare->block + SPARE_BLOCKS; b++)
-        if (b->memory && !b->taken && b->bytes >= bytes && b->bytes / WASTE <= bytes &&
+        if (b->memory && !b->taken && b->bytes >= bytes && b->bytes / waste <= bytes &&
             (!found || b->bytes < found->bytes))
             found = b;
     return found;

@@ -16,6 +16,7 @@ struct spare_block {
 /* All 0 but for the engine, at first. */
 struct spare_memory {
     struct engine *engine;
+    bool exact; /* memory is short: blocks go to who wants all of them */
     struct spare_block block[SPARE_BLOCKS];
 };
 

@@ -67,6 +67,7 @@ static hsort_status plan_order(struct element_order *order, hsort_status mine, u
     struct comm *comm = &order->ctx->comm;
     int64_t smallest, largest;
     stats_begin(order->ctx);
+    order->ctx->spare.exact = false; // unless it turns out to be short
     keep_first_error(&mine, make_offsets(order));
     TRY(comm_agree(comm, mine));
     TRY(comm_range(comm, (int64_t)(request >> 1), &smallest, &largest));

@@ -97,6 +97,15 @@ static hsort_status takes_two_passes(const hsort_context *ctx, const struct memo
     return HSORT_OK;
 }
 
+/* Blocks that nobody has are counted as free. Where the rest does not do, none of them may go to who wants less. */
+static hsort_status share_out_blocks(hsort_context *ctx, const struct memory_need *need)
+{
+    size_t bytes;
+    TRY(context_free_bytes(ctx, &bytes));
+    ctx->spare.exact = memory_need_growth(ctx, need) > bytes - spare_idle_bytes(&ctx->spare);
+    return HSORT_OK;
+}
+
 /* ---- the choice ---------------------------------------------------------------------------------------- */
 
 /* Where the arrays of this rank lie. Those without an element have no say in whether all are in host memory. */
@@ -157,6 +166,8 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
         status = takes_two_passes(ctx, &need, &takes_two);
     if (status == HSORT_OK && mine)
         status = context_has_room(ctx, &need, &has_room);
+    if (status == HSORT_OK && mine)
+        status = share_out_blocks(ctx, &need);
     const enum passes_answer answer = status != HSORT_OK ? PASSES_FAILED
                                       : !mine            ? PASSES_NOT_MINE
                                       : takes_two        ? PASSES_TWO

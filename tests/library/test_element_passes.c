@@ -499,6 +499,33 @@ static void test_refusals(void)
     free(before);
 }
 
+/* What a call on larger arrays has left counts as free memory, and does for a call that needs all of it in one pass. */
+static void test_left_memory(void)
+{
+    enum { COUNT = 2000, LARGER = 6000, BYTES = 40, STEP = 32 << 10 };
+    static uint64_t keys[COUNT];
+    static int64_t index[LARGER];
+    static unsigned char values[LARGER * BYTES], gathered[LARGER * BYTES];
+    hsort_stats stats = {.struct_size = sizeof stats};
+    hsort_context *ctx;
+    hsort_status status;
+    size_t limit;
+    CHECK(hsort_workspace(whole, HSORT_U128, COUNT, &limit) == HSORT_OK, "no workspace");
+    do {
+        limit += STEP;
+        ctx = open_context(limit, false, true);
+        status = hsort_sort_pairs(ctx, HSORT_U64, HSORT_ASCENDING, keys, values, BYTES, COUNT, NULL);
+        hsort_get_stats(ctx, &stats);
+        hsort_destroy(&ctx);
+    } while (status != HSORT_OK || stats.passes == 2);
+    ctx = open_context(limit, false, true);
+    CHECK(hsort_gather(ctx, values, LARGER, BYTES, index, gathered, LARGER, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(hsort_sort_pairs(ctx, HSORT_U64, HSORT_ASCENDING, keys, values, BYTES, COUNT, NULL) == HSORT_OK,
+          "%zu bytes: %s", limit, hsort_last_error(ctx));
+    hsort_destroy(&ctx);
+}
+
 int main(int argc, char **argv)
 {
     bool cuda;
@@ -509,8 +536,10 @@ int main(int argc, char **argv)
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
     whole = open_context(0, false, false);
     test_refusals();
-    if (!cuda)
+    if (!cuda) {
         test_by_turns(seed);
+        test_left_memory();
+    }
     if (size <= 3)
         test_long_slots(seed);
     run_drawn(seed, every ? run_matrix(seed, 0) : 0, SECONDS);

@@ -79,12 +79,21 @@ static hsort_status open_direct(int size, struct engine *engine, void **tables)
 
 /* Each key moves once, where the network moves it log(P) / 2 times or more. But there are P - 1 messages and
  * the rounds of the splitters: on an engine whose steps take next to no time, fewer keys than these are
- * sooner moved by the network. Of two ranks both move half of the keys, and only this one packs them, which takes a GPU less than
+ * sooner moved by the network; and so are those of very many ranks, until each has as many for each other one as make up for a message.
+ * Of two ranks both move half of the keys, and only this one packs them, which takes a GPU less than
  * it saves from so many on. */
 static bool direct_pays(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes)
 {
-    enum { HOST_KEYS_MIN = 1 << 13 };
+    enum {
+        HOST_KEYS_MIN = 1 << 13,
+        MANY_RANKS = 1 << 10,
+        KEYS_OF_MESSAGE = 1 << 8,
+        HOST_KEYS_OF_MESSAGE = 1 << 6
+    };
     const double packed_bytes_min = 128 << 20;
+    if (size > MANY_RANKS &&
+        keys / size < (engine == HSORT_ENGINE_CUDA ? KEYS_OF_MESSAGE : HOST_KEYS_OF_MESSAGE))
+        return false;
     if (size == 2)
         return engine == HSORT_ENGINE_CUDA && packs && (double)keys * key_bytes >= packed_bytes_min;
     return size > 2 && (engine == HSORT_ENGINE_CUDA || keys >= HOST_KEYS_MIN);

@@ -70,9 +70,32 @@ static void test_direct(void)
     }
 }
 
+/* Of very many ranks AUTO takes what the model says is cheaper, or loses little. */
+static void test_many_ranks(void)
+{
+    hsort_plan_result plan = {.struct_size = sizeof plan};
+    hsort_rates rates;
+    for (hsort_engine engine = HSORT_ENGINE_HOST; engine <= HSORT_ENGINE_CUDA; engine++) {
+        CHECK(hsort_rates_init(&rates, sizeof rates, engine, HSORT_TRANSPORT_AUTO) == HSORT_OK, "rates");
+        for (int ranks = 1 << 11; ranks <= 1 << 20; ranks *= 2)
+            for (int bits = 0; bits <= 30; bits++) {
+                CHECK(hsort_plan(&rates, ranks, 8, HSORT_U64, ranks * (INT64_C(1) << bits), &plan) ==
+                          HSORT_OK,
+                      "plan");
+                const bool direct = plan.exchange == HSORT_EXCHANGE_DIRECT;
+                const double taken = (direct ? plan.direct : plan.bitonic).total_seconds,
+                             other = (direct ? plan.bitonic : plan.direct).total_seconds;
+                CHECK(taken < 2 * other || taken < other + 0.005,
+                      "%s, %d ranks, 2^%d keys each: %g s, not %g s", hsort_engine_name(engine), ranks, bits,
+                      taken, other);
+            }
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
+    test_many_ranks();
     test_direct();
     test_direct_packed();
     return ranks_finish();

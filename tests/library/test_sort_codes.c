@@ -5,12 +5,12 @@
  *     test_sort_codes        the host engine
  *     test_sort_codes cuda   the cuda engine, codes in host, pinned, managed and device memory
  *     test_sort_codes ipc    the host engine, with ranks that map each other's memory */
-#include "kernels/base/fault.h"
 #include "kernels/base/key_width.h"
 #include "kernels/numbered_keys.h"
 #include "src/library/context.h"
 #include "src/library/sort_codes.h"
 #include "tests/support/device_buffer.h"
+#include "tests/support/faults.h"
 #include "tests/support/layout.h"
 #include "tests/support/ranks.h"
 
@@ -169,6 +169,28 @@ enum { NUMBERED_CASES = 30 };
 
 static uint32_t keys_of_all[MANY_CODES];
 
+/* Let the kernels of this rank seem to leave too much, once; did they since? */
+#ifdef HSORT_FAULTS
+static void leave_too_much(void)
+{
+    fault_set(FAULT_LEFT, 1);
+}
+
+static bool has_left_too_much(void)
+{
+    return !fault_untouched(FAULT_LEFT, 1);
+}
+#else
+static void leave_too_much(void)
+{
+}
+
+static bool has_left_too_much(void)
+{
+    return false;
+}
+#endif
+
 /* Keys [total] of few values, of many, or in order already; and all codes of them, in order. Returns the bits of a position. */
 static int draw_keys(int64_t total, struct keymap map, uint64_t *random)
 {
@@ -212,16 +234,16 @@ static void check_numbered(hsort_context *ctx, bool cuda, const char *name, int 
     snprintf(case_text, sizeof case_text, "%s, numbered %d: %lld keys, %d bits, positions %d, left on %d",
              name, number, (long long)total, bits, positions_wanted, left);
     if (rank == left)
-        fault_set(FAULT_LEFT, 1);
+        leave_too_much();
     stats_begin(ctx);
     CHECK(sort_codes(ctx, 8, &numbered, codes.codes, count, codes.codes, count, &sorted, &placed, NULL) ==
               HSORT_OK,
           "%s: %s", case_text, hsort_last_error(ctx));
-    fault_set(FAULT_LEFT, 0);
+    const bool has_left = rank == left && has_left_too_much();
     if (!placed && sorted != codes.codes && codes.bytes > 0)
         CHECK(device_buffer_copy(codes.codes, sorted, codes.bytes), "cannot copy");
-    CHECK(!placed || (positions_wanted && left >= size),
-          "%s: positions, but nobody wants them or some are left", case_text);
+    CHECK(!placed || (positions_wanted && !has_left), "%s: positions, but nobody wants them or some are left",
+          case_text);
     for (int64_t i = 0; i < total && placed; i++)
         all[i] &= ((key_code)1 << bits) - 1;
     check_codes(placed ? &positions : &codes, 8, all + first, count);

@@ -261,7 +261,7 @@ static hsort_status settle_regions(struct engine *engine, int key_bytes, const s
 {
     TRY(host_ops->partition->settle_regions(engine, key_bytes, bits, workspace, scratch, scratch_bytes,
                                             unsorted));
-    *unsorted = exchanged_count > 0 && settles++ % 2 == 0;
+    *unsorted = *unsorted || (exchanged_count > 0 && settles++ % 2 == 0);
     for (int i = 0; i < exchanged_count && !*unsorted; i++)
         exchange_keys(exchanged[i], (size_t)key_bytes);
     exchanged_count = 0;

@@ -195,10 +195,11 @@ static hsort_status find_in_one_round(struct element_order *order, void *keys)
                                 .first = order->in_offset[comm->rank],
                                 .count = order->count,
                                 .out_count = order->out_count};
-    int64_t all_want, some_want;
+    int64_t all_want, some_want = 1;
     bool numbers;
     TRY(codes_are_numbered(order, &numbers));
-    TRY(comm_range(comm, keys != NULL, &all_want, &some_want));
+    if (numbers) // positions alone come out if no rank wants the keys
+        TRY(comm_range(comm, keys != NULL, &all_want, &some_want));
     const struct raw_keys numbered = {.map = order->fields[0].map,
                                       .from = order->fields[0].from,
                                       .decode = !some_want,

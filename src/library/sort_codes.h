@@ -10,9 +10,9 @@ struct raw_keys;
 /* Sort codes of 8 or 16 bytes, aligned to that, as hsort_sort_to() does, in engine memory or host memory; no two are equal.
  * The caller has called context_enter(). Collective.
  *   code_bytes  the same on every rank
- *   numbered    NULL: codes [count] are there. Otherwise these are to be made of such keys as they are loaded, on every rank: of
- *               keys of 4 bytes codes of 8, no rank has more than another one but one, and counts and places of codes and out
- *               are the same. Of positions, if they are wanted, each rank gets `count`
+ *   numbered    NULL, on every rank: codes [count] are there. Otherwise these are made of such keys as they are loaded, of keys of
+ *               4 bytes codes of 8; borrowed. Then no rank has more than the N / P keys, rounded up, that are its part of all; it asks
+ *               for as many as it has, and `out` is `codes`. Positions are wanted on every rank, or on none; each gets `count`
  *   out         [out_count] may be codes; overwritten
  *   sorted      [1] written: where the result lies. That is out, or memory of the context until its next sort: codes are taken
  *               apart at once, and a copy before that would be for nothing

@@ -117,7 +117,7 @@ before_mpi()
     stopped holdread "records, before MPI"
     afresh
     ok 0 gen -n 400000 -o large.raw
-    early sort large.raw --type u64 -o out -S 1M
+    early sort large.raw --type u64 -o out -S 1500K
     stopped holdread "-S, before MPI"
     rm large.raw
     afresh

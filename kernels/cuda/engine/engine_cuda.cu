@@ -90,18 +90,22 @@ static void engine_free(struct engine *base, void *memory)
     cudaGetLastError();
 }
 
+static hsort_status take_pinned(size_t bytes, bool must_fail, void **memory)
+{
+    if (!must_fail && cudaHostAlloc(memory, bytes, cudaHostAllocDefault) == cudaSuccess)
+        return HSORT_OK;
+    cudaGetLastError();
+    *memory = NULL;
+    return status_fail(HSORT_HOST_MEMORY, "cannot pin %zu bytes of host memory", bytes);
+}
+
 static hsort_status engine_alloc_host(struct engine *base, size_t bytes, void **memory)
 {
     device_scope scope(cuda(base));
     *memory = NULL;
     if (bytes == 0)
         return HSORT_OK;
-    if (fault_hit(FAULT_ALLOC) || cudaHostAlloc(memory, bytes, cudaHostAllocDefault) != cudaSuccess) {
-        cudaGetLastError();
-        *memory = NULL;
-        return status_fail(HSORT_HOST_MEMORY, "cannot pin %zu bytes of host memory", bytes);
-    }
-    return HSORT_OK;
+    return take_pinned(bytes, fault_hit(FAULT_ALLOC), memory);
 }
 
 static void engine_free_host(struct engine *base, void *memory)
@@ -156,12 +160,12 @@ static hsort_status engine_space_of(struct engine *base, const void *pointer, en
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
 
-static hsort_status engine_event_create(struct engine *base, struct engine_event **event)
+hsort_status cuda_event_create(struct engine *base, unsigned flags, struct engine_event **event)
 {
     device_scope scope(cuda(base));
     cudaEvent_t handle;
     *event = NULL;
-    TRY_CUDA(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming));
+    TRY_CUDA(cudaEventCreateWithFlags(&handle, flags));
     *event = new (std::nothrow) engine_event;
     if (*event == NULL) {
         cudaEventDestroy(handle);
@@ -169,6 +173,11 @@ static hsort_status engine_event_create(struct engine *base, struct engine_event
     }
     (*event)->handle = handle;
     return HSORT_OK;
+}
+
+static hsort_status engine_event_create(struct engine *base, struct engine_event **event)
+{
+    return cuda_event_create(base, cudaEventDisableTiming, event);
 }
 
 static void engine_event_destroy(struct engine *base, struct engine_event *event)
@@ -444,11 +453,7 @@ static hsort_status start_device(struct cuda_engine *engine)
     // All is copied, of which some looks write a part. Not by the default stream, which may be behind the caller's work.
     TRY_CUDA(cudaMemsetAsync(engine->inspection, 0, sizeof *engine->inspection, engine->streams[STREAM_WORK]));
     TRY_CUDA(cudaMalloc((void **)&engine->packed_bytes, CUDA_PACKINGS * sizeof *engine->packed_bytes));
-    if (cudaHostAlloc((void **)&engine->result, sizeof *engine->result, cudaHostAllocDefault) !=
-        cudaSuccess) {
-        cudaGetLastError();
-        return status_fail(HSORT_HOST_MEMORY, "cannot pin %zu bytes of host memory", sizeof *engine->result);
-    }
+    TRY(take_pinned(sizeof *engine->result, false, (void **)&engine->result));
     memset(engine->result, 0, sizeof *engine->result);
 
     alive_kernel<<<1, 1, 0, engine->streams[STREAM_WORK]>>>(&engine->result->alive);

@@ -105,4 +105,14 @@ static __device__ K of_lane(K key, int lane)
     }
 }
 
+/* A key of the lane that is so many before; this one's own, where there is none. Whole warps call it. */
+template <typename K>
+static __device__ K of_lane_below(K key, int distance)
+{
+    if constexpr (sizeof(K) <= sizeof(uint64_t))
+        return __shfl_up_sync(ALL_LANES, key, distance);
+    else
+        return of_lane(key, max((int)threadIdx.x % WARP - distance, 0));
+}
+
 #endif

@@ -1,7 +1,7 @@
 /* What elements are like: in order or not, and which. Bound by the bytes that are read. */
 #include "kernels/base/element_digest.h"
 #include "kernels/cuda/engine/fields.cuh"
-#include "kernels/cuda/engine/scan.cuh"
+#include "kernels/cuda/engine/block.cuh"
 
 /* Elements by value, to kernels. Some lanes of a warp share an element, each with every lanes-th word of it:
  *
@@ -84,8 +84,7 @@ static __device__ void look_at(const struct field_list &fields, const struct loo
 /* Keep the least of a warp's numbers, of which mostly none is one. */
 static __device__ void tell_least(int64_t mine, int64_t *least)
 {
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
-        mine = min(mine, (int64_t)__shfl_xor_sync(ALL_LANES, (long long)mine, distance));
+    mine = warp_min(mine);
     if (threadIdx.x % WARP == 0 && mine < INT64_MAX)
         atomicMin((long long *)least, (long long)mine);
 }

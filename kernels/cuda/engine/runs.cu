@@ -9,7 +9,7 @@
  * Both passes are bound by the bytes that they read and write. A block goes through its part from the last tile to the first:
  * then it knows where each run ends when it meets its head. */
 #include "kernels/cuda/engine/key_type.cuh"
-#include "kernels/cuda/engine/scan.cuh"
+#include "kernels/cuda/engine/block.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 
 #define NO_HEAD INT64_MAX
@@ -50,14 +50,6 @@ static __device__ uint32_t load_heads(const run_keys_of<K> &of, int64_t first, K
 }
 
 /* ---- count --------------------------------------------------------------------------------------------- */
-
-static __device__ int64_t warp_min(int64_t value)
-{
-#pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
-        value = min(value, (int64_t)__shfl_xor_sync(ALL_LANES, (long long)value, distance));
-    return value;
-}
 
 /* The sum and the least of all threads' values, told to the host. Every thread calls it. */
 static __device__ void tell_part(uint64_t heads, int64_t first, int64_t *part_heads, int64_t *part_first)

@@ -2,7 +2,7 @@
 #ifndef SCAN_CUH
 #define SCAN_CUH
 
-#include "kernels/cuda/engine/cuda_engine.h"
+#include "kernels/cuda/engine/key_type.cuh"
 
 /* The sum of the values of the lanes up to this one; of the first LANES lanes, and undefined in the others.
  * Whole warps call it. */
@@ -12,7 +12,7 @@ static __device__ T warp_sum_through(T value)
     const int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int distance = 1; distance < LANES; distance *= 2) {
-        const T below = __shfl_up_sync(ALL_LANES, value, distance);
+        const T below = of_lane_below(value, distance);
         if (lane >= distance)
             value += below;
     }

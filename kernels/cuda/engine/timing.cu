@@ -1,20 +1,9 @@
 /* Events that keep their time, for a trace (traced_engine.h). Others do without, as they are then recorded sooner. */
-#include <new>
 #include "kernels/cuda/engine/cuda_engine.h"
 
 static hsort_status timing_create(struct engine *base, struct engine_event **event)
 {
-    device_scope scope((struct cuda_engine *)base);
-    cudaEvent_t handle;
-    *event = NULL;
-    TRY_CUDA(cudaEventCreate(&handle));
-    *event = new (std::nothrow) engine_event;
-    if (*event == NULL) {
-        cudaEventDestroy(handle);
-        return status_fail(HSORT_HOST_MEMORY, "no host memory for an event");
-    }
-    (*event)->handle = handle;
-    return HSORT_OK;
+    return cuda_event_create(base, cudaEventDefault, event);
 }
 
 static hsort_status timing_seconds(struct engine *base, struct engine_event *from, struct engine_event *to, double *seconds)

@@ -24,7 +24,7 @@
 #ifndef RADIX_TILE_CUH
 #define RADIX_TILE_CUH
 
-#include "kernels/cuda/engine/scan.cuh"
+#include "kernels/cuda/engine/block.cuh"
 #include "kernels/cuda/ladder/bitonic.cuh"
 #include "kernels/cuda/ladder/look_back.cuh"
 #include "kernels/cuda/ladder/tuning.h"
@@ -180,14 +180,6 @@ static __device__ bool tile_rank(const BIN_OF &bin_of, bool may_mix, uint32_t (*
 }
 
 /* ---- a tile -------------------------------------------------------------------------------------------- */
-
-/* Where the element at `place` of a tile lies in shared memory: one in 32 places is left out. Keys that
- * differ by powers of two may have few bins, all of one size, and without the gaps a row of them would meet
- * in one bank. */
-static __host__ __device__ constexpr int spread_place(int place)
-{
-    return place + place / WARP;
-}
 
 /* What fills up a tile that is not full: x in the picture. */
 template <typename T>

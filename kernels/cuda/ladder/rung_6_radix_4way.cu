@@ -48,7 +48,6 @@
  *          "Report of Architecture and Platform For Artificial Intelligence", section 3; the scan: Blelloch,
  *          "Prefix sums and their applications", 1990; Harris, Sengupta, Owens, "Parallel prefix sum (scan)
  *          with CUDA", GPU Gems 3, 2007. */
-#include "kernels/cuda/ladder/ladder.h"
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/engine/scan.cuh"
 #include "kernels/cuda/ladder/ladder.h"

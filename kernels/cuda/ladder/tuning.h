@@ -126,7 +126,8 @@ enum {
     ALONE_SCATTER_KEYS = 8,
     ALONE_RUN_KEYS = 1 << 14,
 
-    PAIR_POSITIONS_MOST = 1 << 24, /* keys of 4 bytes up to which positions travel with them, and make no codes of 8 */
+    PAIR_POSITIONS_MOST =
+        1 << 24, /* keys of 4 bytes up to which positions travel with them, and make no codes of 8 */
 
     /* lumps of keys: of a sample, the logarithm of how much wider than the next a gap is at an edge, and up to how many edges codes are
      * faster all the same. Smooth keys have 2 / (2^LUMP_GAP_LOG + 1) of the sample on the average, which is one */
@@ -150,12 +151,13 @@ enum {
     RANK_THREADS = 256,
     RANKED_SAMPLE = 1 << 13,
 
-    /* a cluster of blocks: keys at most, by bytes of the keys; threads of a block, and keys of a thread at most; keys of a
-     * block at most on average, while there are more blocks to be had; of a bucket the same */
+    /* a cluster of blocks: keys at most, by bytes of the keys; threads of a block; keys that one sorts, at most, and
+     * that it loads; keys of a block at most on average, while there are more blocks to be had; of a bucket the same */
     CLUSTER_COUNT_MAX_4 = 1 << 16,
     CLUSTER_COUNT_MAX_8 = 1 << 15,
     CLUSTER_THREADS = 512,
     CLUSTER_KEYS = 16,
+    CLUSTER_OWN_KEYS = 8,
     CLUSTER_BLOCK_KEYS = 1024,
     CLUSTER_BUCKET_KEYS = 4096,
 

@@ -2,7 +2,7 @@
 #ifndef BINS_CUH
 #define BINS_CUH
 
-#include "kernels/cuda/msd/block.cuh"
+#include "kernels/cuda/engine/block.cuh"
 
 /* How many keys a block sort has room for, how many blocks should share a multiprocessor, and how many times four bins a thread
  * has: one or two. */
@@ -153,12 +153,7 @@ static __device__ int scan_bins(uint32_t *bins)
         most = max(most, max(max(own[v].x, own[v].y), max(own[v].z, own[v].w)));
         sum += (own[v].x + own[v].y + own[v].z + own[v].w) << 16 * v;
     }
-    uint32_t so_far = sum;
-#pragma unroll
-    for (int distance = 1; distance < WARP; distance *= 2) {
-        const uint32_t below = __shfl_up_sync(ALL_LANES, so_far, distance);
-        so_far += lane >= distance ? below : 0;
-    }
+    uint32_t so_far = warp_sum_through(sum);
     most = warp_max(most);
     if (lane == WARP - 1) {
         sums[warp] = so_far;

@@ -49,8 +49,9 @@ typedef block_size<CLUSTER_THREADS, CLUSTER_KEYS, 1> cluster_sort_size;
 static_assert(BLOCKS_MAX <= WARPS, "warp b writes to block b");
 static_assert(CLUSTER_COUNT_MAX_4 >= CLUSTER_COUNT_MAX_8, "the larger one is looked at");
 static_assert(CLUSTER_COUNT_MAX_4 <= BUCKETS_MAX * CLUSTER_BUCKET_KEYS, "lane l knows about bucket l");
-static_assert(CLUSTER_COUNT_MAX_4 <= BLOCKS_MAX * cluster_sort_size::CAPACITY,
-              "a thread has CLUSTER_KEYS keys at most");
+static_assert(CLUSTER_COUNT_MAX_4 <= BLOCKS_MAX * CLUSTER_THREADS * CLUSTER_OWN_KEYS &&
+                  CLUSTER_BLOCK_KEYS <= CLUSTER_THREADS * CLUSTER_OWN_KEYS,
+              "a thread loads CLUSTER_OWN_KEYS keys at most");
 
 enum cluster_verdict {
     CLUSTER_UNKNOWN,
@@ -186,20 +187,6 @@ static __device__ void find_cluster_buckets(const K (&keys)[KEYS], int first, in
 
 /* ---- scattering ------------------------------------------------------------------------------------------- */
 
-/* The sum of the values of the lanes before this one. */
-static __device__ uint32_t warp_sum_before(uint32_t value)
-{
-    const int lane = threadIdx.x % WARP;
-    uint32_t sum = value;
-#pragma unroll
-    for (int distance = 1; distance < WARP; distance *= 2) {
-        const uint32_t below = __shfl_up_sync(ALL_LANES, sum, distance);
-        if (lane >= distance)
-            sum += below;
-    }
-    return sum - value;
-}
-
 /* Rank the warp's keys among its keys of the same bucket. Returns, in lane l, how many bucket l has. Lane l also finds out
  * which lanes of a row are in bucket l, and the others ask it: so the time does not depend on the keys, where counters in
  * shared memory would make those of one bucket wait for each other.
@@ -257,7 +244,7 @@ static __device__ uint32_t order_by_bucket(K (&keys)[KEYS], int (&found)[KEYS], 
         board_of(board, warp)->counts[blockIdx.x][lane] = of_block;
     cluster_arrive();
 
-    const uint32_t first_place = warp_sum_before(of_block);
+    const uint32_t first_place = warp_sum_through(of_block) - of_block;
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         const uint32_t place = __shfl_sync(ALL_LANES, first_place + before, found[k]) + ranks[k];
@@ -306,7 +293,7 @@ static __device__ void sort_bucket(const struct coding &coding, K *keys, int cou
 
 /* Sort keys [count]. One cluster is the whole grid. Dynamic shared memory: the sample [buckets BUCKET_SAMPLES], then the
  * block's keys, then what a block sort takes. */
-template <typename K, int KEYS>
+template <typename K>
 static __device__ void sort_keys(const struct coding &coding, const K *from, K *keys, int count, int buckets,
                                  volatile int32_t *verdict)
 {
@@ -320,9 +307,9 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
     // 1. load, and a sample of all keys
     const int size = (count + blocks - 1) / blocks;
     const int first = block * size, own = max(min(size, count - first), 0);
-    K loaded[KEYS], *sample = (K *)shared;
+    K loaded[CLUSTER_OWN_KEYS], *sample = (K *)shared;
 #pragma unroll
-    for (int k = 0; k < KEYS; k++) {
+    for (int k = 0; k < CLUSTER_OWN_KEYS; k++) {
         const int i = (int)threadIdx.x + k * CLUSTER_THREADS;
         loaded[k] = i < own ? from[first + i] : 0;
     }
@@ -335,7 +322,7 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
     __syncthreads();
 
     // 2. to which bucket does each key go?
-    int found[KEYS];
+    int found[CLUSTER_OWN_KEYS];
     choose_splitters(sample, ranks, buckets, count, &board);
     find_cluster_buckets(loaded, first, buckets, board, found);
     const uint32_t first_place = order_by_bucket(loaded, found, own, buckets, (K *)shared, &board);
@@ -349,7 +336,7 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
         earlier += other < block ? of_other : 0;
         bucket_size += of_other;
     }
-    const uint32_t bucket_begin = warp_sum_before(bucket_size);
+    const uint32_t bucket_begin = warp_sum_through(bucket_size) - bucket_size;
     if (__any_sync(ALL_LANES,
                    bucket_size > cluster_sort_size::CAPACITY)) { // the same in all warps of all blocks
         if (speaks)
@@ -359,7 +346,7 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
 
     // 4. scatter. All keys have been loaded by all blocks, so they go where the buckets shall lie
 #pragma unroll
-    for (int k = 0; k < KEYS; k++) {
+    for (int k = 0; k < CLUSTER_OWN_KEYS; k++) {
         const int place = (int)threadIdx.x + k * CLUSTER_THREADS;
         const uint32_t goal = __shfl_sync(ALL_LANES, bucket_begin + earlier - first_place, found[k]);
         if (place < own)
@@ -381,13 +368,13 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
 }
 
 /* Code for GPUs without clusters may be translated for one that has them: it says no. */
-template <typename K, int KEYS>
+template <typename K>
 static __global__ void __launch_bounds__(CLUSTER_THREADS, 1)
     cluster_kernel(const __grid_constant__ struct coding coding, const K *from, K *keys, int count,
                    int buckets, volatile int32_t *verdict)
 {
     if (HAS_CLUSTERS)
-        sort_keys<K, KEYS>(coding, from, keys, count, buckets, verdict);
+        sort_keys(coding, from, keys, count, buckets, verdict);
     else if (blockIdx.x == 0 && threadIdx.x == 0)
         *verdict = CLUSTER_CROWDED;
 }
@@ -395,10 +382,10 @@ static __global__ void __launch_bounds__(CLUSTER_THREADS, 1)
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
 /* The shared memory of a block: its keys, or a bucket. The sample is smaller. */
-template <typename K, int KEYS>
+template <typename K>
 static constexpr int cluster_bytes()
 {
-    constexpr int staged = CLUSTER_THREADS * KEYS * (int)sizeof(K);
+    constexpr int staged = CLUSTER_THREADS * CLUSTER_OWN_KEYS * (int)sizeof(K);
     constexpr int sample = BUCKETS_MAX * BUCKET_SAMPLES * (int)sizeof(K);
     constexpr int bucket = block_sort_bytes<cluster_sort_size, K>();
     static_assert(sample <= bucket, "a bucket has the most");
@@ -406,14 +393,14 @@ static constexpr int cluster_bytes()
 }
 
 /* Launch the kernel; whether the device takes it. */
-template <typename K, int KEYS>
+template <typename K>
 static hsort_status launch_cluster(struct cuda_engine *engine, const struct source<K> &source, K *keys,
                                    int count, int blocks, int buckets, bool *taken)
 {
-    constexpr int bytes = cluster_bytes<K, KEYS>();
-    TRY(cuda_grant_shared(engine, (const void *)cluster_kernel<K, KEYS>, bytes));
+    constexpr int bytes = cluster_bytes<K>();
+    TRY(cuda_grant_shared(engine, (const void *)cluster_kernel<K>, bytes));
     TRY_CUDA(
-        cudaFuncSetAttribute(cluster_kernel<K, KEYS>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+        cudaFuncSetAttribute(cluster_kernel<K>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = (unsigned)blocks;
@@ -426,7 +413,7 @@ static hsort_status launch_cluster(struct cuda_engine *engine, const struct sour
     config.attrs = &cluster;
     config.numAttrs = 1;
     volatile int32_t *verdict = &engine->result->verdict;
-    const cudaError_t launched = cudaLaunchKernelEx(&config, cluster_kernel<K, KEYS>, source.coding,
+    const cudaError_t launched = cudaLaunchKernelEx(&config, cluster_kernel<K>, source.coding,
                                                     source.keys, keys, count, buckets, verdict);
     *taken = launched == cudaSuccess;
     if (launched == cudaErrorInvalidClusterSize || launched == cudaErrorLaunchOutOfResources) {
@@ -449,12 +436,7 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct sort_args
     K *keys = (K *)args->keys;
     volatile int32_t *verdict = &engine->result->verdict;
     *verdict = CLUSTER_UNKNOWN;
-    constexpr int FEW = CLUSTER_KEYS / 2; // keys of a thread suffice for most
-    if (count <= blocks * FEW * CLUSTER_THREADS)
-        TRY((launch_cluster<K, FEW>(engine, source_of<K>(args), keys, count, blocks, buckets, done)));
-    else
-        TRY((
-            launch_cluster<K, CLUSTER_KEYS>(engine, source_of<K>(args), keys, count, blocks, buckets, done)));
+    TRY(launch_cluster<K>(engine, source_of<K>(args), keys, count, blocks, buckets, done));
     if (!*done)
         return HSORT_OK;
     TRY(wait_for_word(engine->streams[STREAM_WORK], verdict, CLUSTER_UNKNOWN));
@@ -467,7 +449,7 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct sort_args
 extern "C" bool msd_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args)
 {
     constexpr int least = MSD_BLOCK_BYTES[MSD_227];
-    static_assert(cluster_bytes<uint64_t, CLUSTER_KEYS>() <= least, "shared memory of a block");
+    static_assert(cluster_bytes<uint64_t>() <= least, "shared memory of a block");
     const int64_t most = args->key_bytes == 4 ? CLUSTER_COUNT_MAX_4 : CLUSTER_COUNT_MAX_8;
     int has_clusters = 0;
     if (engine->block_bytes < least || args->value_bytes > 0 || args->key_bytes > (int)sizeof(uint64_t) ||

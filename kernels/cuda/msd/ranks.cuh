@@ -18,7 +18,7 @@
 #ifndef RANKS_CUH
 #define RANKS_CUH
 
-#include "kernels/cuda/msd/block.cuh"
+#include "kernels/cuda/engine/block.cuh"
 #include "kernels/cuda/msd/coding.cuh"
 
 enum {

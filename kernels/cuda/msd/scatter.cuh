@@ -14,18 +14,11 @@
 
 #include "kernels/cuda/msd/split.cuh"
 
-/* Where the key at `place` of a tile lies in shared memory: one in 32 places is left out, or keys of few buckets would meet in
- * one bank. */
-static __host__ __device__ constexpr int tile_place(int place)
-{
-    return place + place / WARP;
-}
-
 /* The dynamic shared memory of a scatter: the keys of a tile, and the bucket of each. */
 template <typename K, int KEYS>
 struct scatter_tile {
     static constexpr int COUNT = SCATTER_THREADS * KEYS;
-    K keys[tile_place(COUNT)];
+    K keys[spread_place(COUNT)];
     uint16_t buckets[COUNT];
 };
 
@@ -124,7 +117,7 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
     for (int k = 0; k < KEYS; k++) {
         if (exists(k)) {
             const uint32_t bucket = ranks[k] >> 16, place = words.counts[bucket] + (ranks[k] & 0xffff);
-            tile.keys[tile_place((int)place)] = keys[k];
+            tile.keys[spread_place((int)place)] = keys[k];
             if constexpr (!BUCKETS::IS_CHEAP)
                 tile.buckets[place] = (uint16_t)bucket;
         }
@@ -133,7 +126,7 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         if (exists(k)) {
-            const K key[1] = {tile.keys[tile_place(threadIdx.x) + k * tile_place(SCATTER_THREADS)]};
+            const K key[1] = {tile.keys[spread_place(threadIdx.x) + k * spread_place(SCATTER_THREADS)]};
             uint32_t bucket[1];
             if constexpr (BUCKETS::IS_CHEAP)
                 find_buckets(key, bucket);

@@ -4,7 +4,7 @@
 #ifndef WINDOWS_CUH
 #define WINDOWS_CUH
 
-#include "kernels/cuda/msd/block.cuh"
+#include "kernels/cuda/engine/block.cuh"
 
 enum {
     RUN = 8, /* places in a row that a lane settles */

@@ -11,7 +11,7 @@
  * Whether packing pays is known on the device first: where it does not, write copies the keys over what the others have left, so it
  * cannot ask the ends. It asks the number of bytes, in the device's memory: all blocks of threads read it, and from the host's memory
  * that would take longer than to pack a chunk. */
-#include "kernels/cuda/engine/key_type.cuh"
+#include "kernels/cuda/engine/block.cuh"
 
 enum {
     PACK_THREADS = ENGINE_PACK_KEYS,
@@ -80,19 +80,6 @@ static __device__ uint32_t words_for(int keys, int width)
     return (uint32_t)((keys * width + WORD_BITS - 1) / WORD_BITS);
 }
 
-template <typename K>
-static __device__ int bits_of_key(K value)
-{
-    if constexpr (sizeof(K) == sizeof(uint32_t)) {
-        return 32 - __clz((int)value);
-    } else if constexpr (sizeof(K) == sizeof(uint64_t)) {
-        return 64 - __clzll((long long)value);
-    } else {
-        const uint64_t upper = (uint64_t)(value >> 64);
-        return upper ? 128 - __clzll((long long)upper) : 64 - __clzll((long long)(uint64_t)value);
-    }
-}
-
 /* The difference of this thread's key of a block to the one before; 0 of the first one, and where there is none. */
 template <typename K>
 static __device__ K difference_of(const K *__restrict__ keys, int64_t block, int number)
@@ -102,82 +89,38 @@ static __device__ K difference_of(const K *__restrict__ keys, int64_t block, int
     return i > 0 && i < number ? (K)(from[i] - from[i - 1]) : (K)0;
 }
 
-/* The smallest key of a block, and the difference of the largest to that. Whole blocks of threads call it; thread 0 is told. */
-template <typename K>
-static __device__ void range_of_block(const K *__restrict__ keys, int number, K *least, K *range)
-{
-    __shared__ K leasts[PACK_WARPS], mosts[PACK_WARPS];
-    const int lane = threadIdx.x % WARP;
-    K low = keys[min((int)threadIdx.x, number - 1)], high = low;
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        const K other_low = of_lane(low, lane ^ distance), other_high = of_lane(high, lane ^ distance);
-        low = other_low < low ? other_low : low;
-        high = other_high > high ? other_high : high;
-    }
-    if (lane == 0) {
-        leasts[threadIdx.x / WARP] = low;
-        mosts[threadIdx.x / WARP] = high;
-    }
-    __syncthreads();
-    for (int warp = 1; threadIdx.x == 0 && warp < PACK_WARPS; warp++) {
-        low = leasts[warp] < low ? leasts[warp] : low;
-        high = mosts[warp] > high ? mosts[warp] : high;
-    }
-    *least = low;
-    *range = (K)(high - low);
-    __syncthreads();
-}
-
 template <typename K>
 static __global__ void __launch_bounds__(PACK_THREADS)
     measure_blocks_kernel(const __grid_constant__ packed_batch<K> batch)
 {
-    __shared__ int widest[PACK_WARPS];
+    __shared__ K lows[PACK_WARPS], highs[PACK_WARPS];
+    __shared__ uint32_t widest[PACK_WARPS];
     const packed_keys<K> own = batch.of[blockIdx.y];
     const packed_layout<K> packed = layout_of(own);
     for (int64_t block = blockIdx.x; block < packed.blocks; block += gridDim.x) {
         const int number = keys_in_block(block, own.count);
+        const K *keys = own.keys + block * ENGINE_PACK_KEYS;
         if (batch.to_smallest) {
-            K least, range;
-            range_of_block(own.keys + block * ENGINE_PACK_KEYS, number, &least, &range);
+            K low = keys[min((int)threadIdx.x, number - 1)], high = low;
+            extremes_to_first_warp<PACK_WARPS>(low, high, lows, highs);
             if (threadIdx.x == 0) {
-                packed.first[block] = least;
-                packed.ends[block] = (uint32_t)bits_of_key(range);
+                packed.first[block] = low;
+                packed.ends[block] = (uint32_t)bits_of<K>(high - low);
             }
-            continue;
+        } else {
+            uint32_t width = warp_max((uint32_t)bits_of<K>(difference_of(own.keys, block, number)));
+            if (threadIdx.x % WARP == 0)
+                widest[threadIdx.x / WARP] = width;
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                for (int warp = 1; warp < PACK_WARPS; warp++)
+                    width = max(width, widest[warp]);
+                packed.first[block] = keys[0];
+                packed.ends[block] = width;
+            }
         }
-        int width = bits_of_key(difference_of(own.keys, block, number));
-        for (int distance = WARP / 2; distance > 0; distance /= 2)
-            width = max(width, __shfl_xor_sync(ALL_LANES, width, distance));
-        if (threadIdx.x % WARP == 0)
-            widest[threadIdx.x / WARP] = width;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            for (int warp = 1; warp < PACK_WARPS; warp++)
-                width = max(width, widest[warp]);
-            packed.first[block] = own.keys[block * ENGINE_PACK_KEYS];
-            packed.ends[block] = (uint32_t)width;
-        }
-        __syncthreads();
+        __syncthreads(); // the next block of keys takes the same shared memory
     }
-}
-
-/* The sum of the values of all threads up to this one. Whole blocks call it; sums [threads / WARP] in shared memory. */
-template <typename T>
-static __device__ T block_sum_through(T value, T *sums)
-{
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    for (int distance = 1; distance < WARP; distance *= 2) {
-        const T below = of_lane(value, max(lane - distance, 0));
-        value += lane >= distance ? below : (T)0;
-    }
-    if (lane == WARP - 1)
-        sums[warp] = value;
-    __syncthreads();
-    for (int other = 0; other < warp; other++)
-        value += sums[other];
-    __syncthreads();
-    return value;
 }
 
 /* *bytes: what all takes; so many as the keys have, if it would not be less. */
@@ -196,7 +139,7 @@ static __global__ void __launch_bounds__(PLACE_THREADS)
         const int64_t block = from + threadIdx.x;
         const bool is_there = block < packed.blocks;
         const uint64_t words = is_there ? words_for(keys_in_block(block, own.count), (int)packed.ends[block]) : 0;
-        const uint64_t through = before + block_sum_through(words, sums);
+        const uint64_t through = before + block_sum_before(words, sums) + words;
         if (is_there)
             packed.ends[block] = (uint32_t)through;
         if (threadIdx.x == PLACE_THREADS - 1)
@@ -288,9 +231,10 @@ static __global__ void __launch_bounds__(PACK_THREADS)
             width = 0;
         const bool is_there = (int)threadIdx.x < number;
         const K difference = is_there ? packed_value<K>(packed.word + begin, (int)width, threadIdx.x) : (K)0;
-        const K sum = batch.to_smallest ? difference : block_sum_through(difference, sums);
+        const K sum = batch.to_smallest ? difference : (K)(block_sum_before(difference, sums) + difference);
         if (is_there)
             own.keys[block * ENGINE_PACK_KEYS + threadIdx.x] = (K)(packed.first[block] + sum);
+        __syncthreads(); // the next block of keys takes the same sums
     }
 }
 

@@ -3,7 +3,6 @@
 #define BLOCK_CUH
 
 #include "kernels/cuda/engine/scan.cuh"
-#include "kernels/cuda/ladder/bitonic.cuh"
 
 /* Where key i of an array of K in shared memory lies: one is left out behind 128 bytes, so that strides of
  * powers of two meet different banks. */
@@ -11,6 +10,14 @@ template <typename K>
 static __host__ __device__ constexpr int with_gaps(int i)
 {
     return i + i / (128 / (int)sizeof(K));
+}
+
+/* Where the element at `place` of a tile lies in shared memory: one in 32 places is left out. Keys that
+ * differ by powers of two may have few bins, all of one size, and without the gaps a row of them would meet
+ * in one bank. */
+static __host__ __device__ constexpr int spread_place(int place)
+{
+    return place + place / WARP;
 }
 
 /* The types of keys have no minimum and maximum in common. */
@@ -46,6 +53,14 @@ static __device__ uint32_t warp_total(uint32_t value)
         value += __shfl_xor_sync(ALL_LANES, value, flip);
     return value;
 #endif
+}
+
+static __device__ int64_t warp_min(int64_t value)
+{
+#pragma unroll
+    for (int flip = WARP / 2; flip > 0; flip /= 2)
+        value = min(value, (int64_t)__shfl_xor_sync(ALL_LANES, (long long)value, flip));
+    return value;
 }
 
 /* Make `low` and `high` the extremes of those of a warp. */

@@ -36,8 +36,10 @@
 #ifndef HYPERSORT_H
 #define HYPERSORT_H
 
-#ifdef __cplusplus // nothing of MPI's old C++ bindings, which need a library of their own
+#if defined(__cplusplus) && !defined(OMPI_SKIP_MPICXX) /* the old C++ bindings need a library of their own */
 #define OMPI_SKIP_MPICXX 1
+#endif
+#if defined(__cplusplus) && !defined(MPICH_SKIP_MPICXX)
 #define MPICH_SKIP_MPICXX 1
 #endif
 #include <mpi.h>
@@ -569,9 +571,8 @@ HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos
 /* The engine in use, never AUTO, the same on every rank; AUTO if ctx is NULL. Not collective. */
 HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 
-/* The exchange of the last sort, whether or not any key had to move; before the first sort, the option; AUTO
- * if ctx is NULL, and after a sort of keys of 1 or 2 bytes, which none moves. The same on every rank. Not
- * collective. */
+/* The exchange of the last sort, whether or not a key moved; before the first one the option; AUTO if ctx is
+ * NULL and after a sort of keys of 1 or 2 bytes, which none moves. The same on every rank. Not collective. */
 HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 
 /* The path between this rank and `peer`, the same seen from `peer`. AUTO, and only then: ctx is NULL, or
@@ -596,5 +597,4 @@ HSORT_API int hsort_mpi_takes_device_pointers(const hsort_context *ctx);
 #ifdef __cplusplus
 }
 #endif
-
 #endif

@@ -25,6 +25,9 @@ build_with "$compiler" example.c shared "${shared[@]}"
 build_with "$compiler" example.c static "${static[@]}"
 # The library's header leaves out the C++ bindings of Open MPI 4, which no library of these flags has.
 build_with c++ example.cpp cxx "${shared[@]}"
+# A program may say so itself, and not as the header does.
+sed '1i #define OMPI_SKIP_MPICXX\n#define MPICH_SKIP_MPICXX' "$work/example.cpp" >"$work/says_so.cpp"
+build_with c++ says_so.cpp says_so "${shared[@]}"
 for program in shared static cxx; do
     sorts "$program" "$work/$program"
 done

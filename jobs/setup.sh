@@ -198,8 +198,11 @@ changed_files() { git -C "$ROOT" status --porcelain -- . ':!jobs/results' ':!*.m
 # The commit of this tree; COMMIT in the environment names it where the tree came without its history.
 commit()
 {
-    local name
-    name=$(git -C "$ROOT" describe --always --abbrev=12 2>/dev/null) || name=
+    local name=
+    # In a folder of another repository the commit would be that one's.
+    if [ "$(git -C "$ROOT" rev-parse --show-prefix 2>/dev/null || echo none)" = "" ]; then
+        name=$(git -C "$ROOT" describe --always --abbrev=12 2>/dev/null) || name=
+    fi
     if [ -z "$name" ]; then
         echo "${COMMIT:-unknown}"
     elif [ -n "$(changed_files)" ]; then

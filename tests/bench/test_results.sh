@@ -68,6 +68,12 @@ mv .git "$work/git"
 check "no history" "$(where ladder)" build/results/h200x2/ladder.csv
 check "no history, the commit named" "$(COMMIT=0123456789ab where ladder)" jobs/results/h200x2/ladder.csv
 check "no history, a tree that differed" "$(COMMIT=0123456789ab-dirty where ladder)" build/results/h200x2/ladder.csv
+git init -q ..
+git -C .. add tree
+git -C .. -c user.name=test -c user.email=test@example.org commit -qm outer
+built "$(git describe --always --abbrev=12)"
+check "the history of a repository around it" "$(where ladder)" build/results/h200x2/ladder.csv
+rm -rf ../.git
 
 # A copy, so that the paths in the captions stay.
 cp -r "$SOURCE/jobs" "$SOURCE/README.md" "$work"

@@ -10,7 +10,7 @@ if(LDCONFIG)
     execute_process(COMMAND ${LDCONFIG} -p OUTPUT_VARIABLE known ERROR_QUIET)
 endif()
 function(hypersort_set_rpath target)
-    set(rpath)
+    set(rpath ${CMAKE_INSTALL_RPATH}) # what a packager says comes first
     foreach(library ${ARGN})
         cmake_path(GET library PARENT_PATH link_dir)
         file(REAL_PATH ${library} library)
@@ -133,5 +133,6 @@ install(FILES ${PROJECT_BINARY_DIR}/private/hypersort.pc DESTINATION ${pc_dir})
 
 # For Lmod; the recipes beside it are for those who build packages, and are not installed.
 set(module_dir ${to_DATA}/hypersort/modulefiles/hypersort)
+string(REGEX REPLACE "[^A-Za-z0-9/]" "%\\0" module_pattern ${module_dir}) # of Lua
 configure_file(jobs/packaging/hypersort.lua.in ${PROJECT_BINARY_DIR}/private/hypersort.lua @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/private/hypersort.lua DESTINATION ${module_dir} RENAME ${PROJECT_VERSION}.lua)

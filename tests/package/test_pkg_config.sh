@@ -31,13 +31,5 @@ build_with c++ says_so.cpp says_so "${shared[@]}"
 for program in shared static cxx; do
     sorts "$program" "$work/$program"
 done
-# Packagers may name folders from the root on.
-cmake -S "$SOURCE" -B "$work/absolute" -DHYPERSORT_CUDA=OFF -DHYPERSORT_TESTS=OFF -DCMAKE_C_COMPILER="$compiler" -DCMAKE_INSTALL_PREFIX=/opt/h \
-    -DCMAKE_INSTALL_LIBDIR=/opt/h/lib/x -DCMAKE_INSTALL_INCLUDEDIR=/opt/h/inc -DCMAKE_INSTALL_DATADIR=/opt/h/share >"$work/configure.log" 2>&1 ||
-    fail "cannot be configured with absolute folders: $(tail -5 "$work/configure.log")"
-for line in 'prefix=${pcfiledir}/../../..' 'includedir=${prefix}/inc' 'libdir=${prefix}/lib/x' 'fortran=${prefix}/share/hypersort/fortran/hypersort.f90'; do
-    grep -qFx "$line" "$work/absolute/private/hypersort.pc" || fail "with absolute folders hypersort.pc lacks $line"
-done
-grep -qF 'gsub("/share/hypersort/modulefiles/hypersort/' "$work/absolute/private/hypersort.lua" || fail "with absolute folders hypersort.lua"
 if [[ "$(ldd "$work/static")" = *libhypersort.so* ]]; then fail "the static program takes the shared library"; fi
 echo "pkg-config's flags made programs of C and C++, with the shared and the static library"

@@ -1,0 +1,48 @@
+#!/bin/bash
+# What packagers say when they configure hypersort: folders from the root on, run paths of their own, yes and no in any of CMake's
+# words. And a tree without its history, in the repository of somebody else, does not take that one's commit.
+set -euo pipefail
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail()
+{
+    echo "failed: $1"
+    exit 1
+}
+compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$BUILD/CMakeCache.txt")
+
+mkdir "$work/tree"
+tar -C "$SOURCE" --exclude=./.git --exclude='./build*' --exclude='./.*' -cf - . | tar -xf - -C "$work/tree"
+if command -v git >/dev/null; then
+    git init -q "$work"
+    git -C "$work" -c user.name=test -c user.email=test@example.org commit -q --allow-empty -m "of somebody else"
+fi
+
+# configure CMAKE-OPTION...: what CMake says is in $work/log.
+configure()
+{
+    env -u COMMIT ${COMMIT:+COMMIT="$COMMIT"} cmake -S "$work/tree" -B "$work/build" -DHYPERSORT_TESTS=OFF -DCMAKE_C_COMPILER="$compiler" "$@" \
+        >"$work/log" 2>&1
+}
+built_commit() { sed -n 's/^#define BUILD_COMMIT "\(.*\)"/\1/p' "$work/build/private/build_info.h"; }
+
+unset COMMIT
+configure -DHYPERSORT_CUDA=no -DHYPERSORT_HDF5=0 -DCMAKE_INSTALL_RPATH=/opt/run -DCMAKE_INSTALL_PREFIX=/opt/h -DCMAKE_INSTALL_LIBDIR=/opt/h/lib/x \
+    -DCMAKE_INSTALL_INCLUDEDIR=/opt/h/inc -DCMAKE_INSTALL_DATADIR=/opt/h/share-1.0 || fail "it is not configured: $(tail -5 "$work/log")"
+for line in 'prefix=${pcfiledir}/../../..' 'includedir=${prefix}/inc' 'libdir=${prefix}/lib/x' \
+    'fortran=${prefix}/share-1.0/hypersort/fortran/hypersort.f90'; do
+    grep -qFx "$line" "$work/build/private/hypersort.pc" || fail "with absolute folders hypersort.pc lacks $line"
+done
+# In a pattern of Lua - and . are themselves only behind a %.
+grep -qF 'gsub("/share%-1%.0/hypersort/modulefiles/hypersort/' "$work/build/private/hypersort.lua" || fail "with absolute folders hypersort.lua"
+[ "$(grep -c 'RPATH "/opt/run[":]' "$work/build/cmake_install.cmake")" -ge 2 ] || fail "the packager's run path is lost"
+grep -qx -- '-- CUDA engine: no' "$work/log" || fail "HYPERSORT_CUDA=no is not OFF"
+grep -qxF -- '-- HDF5: no (HYPERSORT_HDF5=OFF)' "$work/log" || fail "HYPERSORT_HDF5=0 is not OFF"
+[ "$(built_commit)" = unknown ] || fail "without its history its commit is $(built_commit)"
+COMMIT=0123456789ab configure || fail "it is not configured once more: $(tail -5 "$work/log")"
+[ "$(built_commit)" = 0123456789ab ] || fail "the commit is $(built_commit), where the environment names another one"
+
+if configure -DHYPERSORT_CUDA=perhaps; then fail "HYPERSORT_CUDA=perhaps is taken"; fi
+grep -q 'HYPERSORT_CUDA=perhaps: it is AUTO, ON or OFF' "$work/log" || fail "it is not said what HYPERSORT_CUDA can be"
+echo "folders, run paths, yes and no are as packagers say"

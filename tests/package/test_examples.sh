@@ -18,8 +18,9 @@ but printed
 $got"
 }
 
+ln -s "$prefix" "$work/a place" # with a blank in its name
 quiet "the C example does not build" make -C "$work/examples/c" CC="$(cache CMAKE_C_COMPILER)" \
-    PKG_CONFIG_PATH="$libraries/pkgconfig:${PKG_CONFIG_PATH:-}"
+    PKG_CONFIG_PATH="$work/a place/${libraries#"$prefix"/}/pkgconfig:${PKG_CONFIG_PATH:-}"
 prints "C example" "$work/examples/c/temperatures" "0: 10.5 at station 100
 1:  7.5 at station 1
 2:  6.5 at station 101

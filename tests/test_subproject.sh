@@ -22,6 +22,7 @@ project(example LANGUAGES C)
 # What a compiler that is not ours could find: every file of hypersort has some of these.
 set(CMAKE_C_FLAGS "\${CMAKE_C_FLAGS} -Wconversion -Wtraditional")
 set(HYPERSORT_CUDA OFF)
+set(with_cuda ON) # a variable of the project's own
 if(FETCH)
     include(FetchContent)
     FetchContent_Declare(hypersort SOURCE_DIR $SOURCE OVERRIDE_FIND_PACKAGE)

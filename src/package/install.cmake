@@ -8,6 +8,7 @@ find_program(LDCONFIG ldconfig PATHS /usr/sbin /sbin)
 set(known)
 if(LDCONFIG)
     execute_process(COMMAND ${LDCONFIG} -p OUTPUT_VARIABLE known ERROR_QUIET)
+    string(REGEX MATCHALL "=> [^\n]*/" known "${known}") # the folders
 endif()
 function(hypersort_set_rpath target)
     set(rpath ${CMAKE_INSTALL_RPATH}) # what a packager says comes first
@@ -16,7 +17,7 @@ function(hypersort_set_rpath target)
         file(REAL_PATH ${library} library)
         cmake_path(GET library PARENT_PATH dir)
         string(REGEX REPLACE "^/usr/lib" "/lib" short_dir ${dir}) # ldconfig names what /lib links to either way
-        if(NOT known MATCHES "=> (${dir}|${short_dir})/[^/\n]+\n")
+        if(NOT ("=> ${dir}/" IN_LIST known OR "=> ${short_dir}/" IN_LIST known))
             list(APPEND rpath ${link_dir})
         endif()
     endforeach()

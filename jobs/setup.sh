@@ -25,6 +25,10 @@ have_header()
         "${CC:-gcc}" -fsyntax-only -x c - 2>/dev/null
 }
 
+# nvcc compiles C++ by gcc, and without that CMake takes it for no compiler.
+have_nvcc() { have "${CUDACXX:-nvcc}" || [ -x /usr/local/cuda/bin/nvcc ]; }
+compiles_cxx() { echo 'int main() { return 0; }' | "${CUDAHOSTCXX:-gcc}" -fsyntax-only -x c++ - 2>/dev/null; }
+
 cmake_is_new() { printf '3.25\n%s\n' "$(cmake --version | sed -n '1s/.* //p')" | sort -CV; }
 
 has_libfuzzer()
@@ -36,6 +40,7 @@ has_libfuzzer()
 missing_packages()
 {
     if ! { have "${CC:-gcc}" && have_header stdio.h; }; then echo gcc libc6-dev; fi
+    if have_nvcc && ! compiles_cxx; then echo g++; fi
     if ! have make && ! have ninja; then echo make; fi
     if ! have cmake; then echo cmake; fi
     if ! have mpicc; then echo libopenmpi-dev; fi

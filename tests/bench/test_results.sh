@@ -1,6 +1,6 @@
 #!/bin/bash
 # Where a measurement writes (results_of in jobs/setup.sh), on a made-up machine of two GPUs: into jobs/results for a clean tree and a
-# build of its commit only. And the tables of the pages are those that the results make.
+# build of its commit only; and what it lacks to build for GPUs. And the tables of the pages are those that the results make.
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -74,6 +74,15 @@ git -C .. -c user.name=test -c user.email=test@example.org commit -qm outer
 built "$(git describe --always --abbrev=12)"
 check "the history of a repository around it" "$(where ladder)" build/results/h200x2/ladder.csv
 rm -rf ../.git
+
+# Where there is an nvcc, but gcc knows C alone, setup.sh lacks g++; nothing is installed here.
+mkdir "$work/c_alone"
+printf '#!/bin/sh\ncase " $* " in *" c++ "*) exit 1 ;; esac\nexec "%s" "$@"\n' "$(command -v gcc)" >"$work/c_alone/gcc"
+printf '#!/bin/sh\nexit 0\n' | tee "$work/c_alone/nvcc" >"$work/c_alone/apt-get"
+printf '#!/bin/sh\nexit 1\n' >"$work/c_alone/sudo"
+chmod +x "$work/c_alone"/*
+lacking() { env -u CC -u CUDACXX -u CUDAHOSTCXX PATH="$work/c_alone:$PATH" bash -c '. jobs/setup.sh build' 2>&1 </dev/null || true; }
+check "a gcc of C alone, and an nvcc" "$(lacking | grep -o 'g++' | head -1)" g++
 
 # A copy, so that the paths in the captions stay.
 cp -r "$SOURCE/jobs" "$SOURCE/README.md" "$work"

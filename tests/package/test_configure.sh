@@ -1,6 +1,7 @@
 #!/bin/bash
 # What packagers say when they configure hypersort: folders from the root on, run paths of their own, yes and no in any of CMake's
-# words. And a tree without its history, in the repository of somebody else, does not take that one's commit.
+# words. A tree without its history, in the repository of somebody else, does not take that one's commit; and a build of a tree with
+# its history knows the commit that came after it was configured.
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -48,4 +49,16 @@ COMMIT=0123456789ab configure || fail "it is not configured once more: $(tail -5
 
 if configure -DHYPERSORT_CUDA=perhaps; then fail "HYPERSORT_CUDA=perhaps is taken"; fi
 grep -q 'HYPERSORT_CUDA=perhaps: it is AUTO, ON or OFF' "$work/log" || fail "it is not said what HYPERSORT_CUDA can be"
+if command -v make >/dev/null && command -v git >/dev/null; then
+    in_tree() { git -C "$work/tree" -c user.name=test -c user.email=test@example.org "$@"; }
+    in_tree init -q
+    in_tree commit -q --allow-empty -m first
+    rm -r "$work/build"
+    configure -G "Unix Makefiles" || fail "with its history it is not configured: $(tail -5 "$work/log")"
+    [ "$(built_commit)" = "$(in_tree describe --always --abbrev=12)" ] || fail "its commit is $(built_commit)"
+    sleep 1 # files are compared by their times
+    in_tree commit -q --allow-empty -m second
+    make -C "$work/build" cmake_check_build_system >"$work/log" 2>&1 || fail "it is not configured anew: $(tail -5 "$work/log")"
+    [ "$(built_commit)" = "$(in_tree describe --always --abbrev=12)" ] || fail "after another commit it is of $(built_commit)"
+fi
 echo "folders, run paths, yes and no are as packagers say"

@@ -272,9 +272,7 @@ static hsort_status keep_heads(struct deal_run *run, int64_t found)
         memmove(run->elements + (size_t)k * width, run->elements + (size_t)run->heads[k] * width, width);
         memmove(code_at(run, k + 1), code_at(run, run->heads[k] + 1), (size_t)run->code_bytes);
     }
-    struct engine_elements rows =
-        record_keys_elements(&run->deal->keys, run->elements, width, run->at->kept_before + run->kept, found);
-    rows.step = 0; // equal ones are found
+    const struct engine_elements rows = record_keys_strict(&run->deal->keys, run->elements, width, found);
     return run->looks && found > 0 ? verify_add_elements(&run->strict, run->io.engine, &rows) : HSORT_OK;
 }
 

@@ -235,3 +235,11 @@ struct engine_elements record_keys_elements(const struct record_keys *keys, cons
         record_keys_point(keys, records, record_bytes, elements.field);
     return elements;
 }
+
+struct engine_elements record_keys_strict(const struct record_keys *keys, const void *records,
+                                          size_t record_bytes, int64_t count)
+{
+    struct engine_elements elements = record_keys_elements(keys, records, record_bytes, 0, count);
+    elements.step = 0;
+    return elements;
+}

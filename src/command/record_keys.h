@@ -37,6 +37,11 @@ void record_keys_point(const struct record_keys *keys, const void *records, size
 struct engine_elements record_keys_elements(const struct record_keys *keys, const void *records,
                                             size_t record_bytes, int64_t first, int64_t count);
 
+/* The same to find keys that are there twice: all have one number, so those of equal keys do not rise, also where the second one
+ * lies in the next piece or on the next rank. Not collective. */
+struct engine_elements record_keys_strict(const struct record_keys *keys, const void *records,
+                                          size_t record_bytes, int64_t count);
+
 /* Bytes of a field. */
 size_t record_field_bytes(const hsort_field *field);
 

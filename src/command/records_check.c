@@ -69,13 +69,9 @@ static hsort_status add_records(struct check_run *run, const struct file_in *fil
     const int64_t count = launch_share(file->count, run->comm->rank + 1, run->comm->size) - first;
     for (int64_t done = 0; done < count;) {
         const int64_t part = count - done < most ? count - done : most;
-        struct engine_elements rows = {.count = part,
-                                       .part = {run->chunk},
-                                       .part_bytes = {width},
-                                       .field_count = run->keys.count,
-                                       .first = first + done,
-                                       .step = run->options->unique ? 0 : 1}; // 0: finds equal keys
-        record_keys_point(&run->keys, run->chunk, width, rows.field);
+        const struct engine_elements rows =
+            run->options->unique ? record_keys_strict(&run->keys, run->chunk, width, part)
+                                 : record_keys_elements(&run->keys, run->chunk, width, first + done, part);
         TRY(read_piece(run, file, first + done, part));
         struct trace_span *span = trace_begin(run->comm->trace, "look at records");
         TRY(trace_end_with(span, verify_add_elements(verifier, run->io.engine, &rows)));

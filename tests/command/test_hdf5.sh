@@ -198,6 +198,10 @@ sub/up (a group around it), reference of id (references), to of sub (references)
     [ "$code" = 1 ] && grep -q 'snap.h5:/g: not in order by id: row [0-9]* belongs before row ' "$work.err" || fail "check of no order"
     run 2 check x.h5:/g --key id --unique
     [ "$code" = 1 ] && grep -q 'x.h5:/g: row [0-9]* has the key of row [0-9]* again' "$work.err" || fail "check --unique"
+    "$h5py" -c 'import h5py; h5py.File("border.h5", "w")["id"] = [1, 2, 2, 3]'
+    run 2 check border.h5:/id --unique
+    [ "$code" = 1 ] && grep -q 'border.h5:/id: row 2 has the key of row 1 again' "$work.err" ||
+        fail "rows of equal keys on two ranks: exit code $code"
     ok 0 sort snap.h5:/bad/id -o once.h5:/id -q
     ok 7 sort once.h5:/id -o few.h5:/id -q --verify=reread
     # The same command makes the same file on any number of ranks.
@@ -208,7 +212,7 @@ sub/up (a group around it), reference of id (references), to of sub (references)
     cmp -s one.h5 five.h5 || fail "the file depends on the number of ranks"
     ok 2 sort snap.h5:/keys -o one.h5:/k -q
     cmp -s one.h5 five.h5 || fail "a file with nothing else grows when it is written again"
-    rm -f x.h5 once.h5 few.h5 one.h5 five.h5
+    rm -f x.h5 once.h5 few.h5 one.h5 five.h5 border.h5
 }
 
 # Groups in groups, of names that could be taken for others.

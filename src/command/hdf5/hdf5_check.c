@@ -106,9 +106,10 @@ static hsort_status add_rows(struct hdf5_look *look, const struct hdf5_in *in, s
     for (int64_t done = 0, part; done < count; done += part) {
         part = count - done < look->piece ? count - done : look->piece;
         TRY(join_rows(look, in, first + done, part));
-        struct engine_elements rows =
-            record_keys_elements(&look->keys, look->rows, in->row_bytes, first + done, part);
-        rows.step = look->options->unique ? 0 : 1; // 0: finds equal keys
+        const struct engine_elements rows =
+            look->options->unique
+                ? record_keys_strict(&look->keys, look->rows, in->row_bytes, part)
+                : record_keys_elements(&look->keys, look->rows, in->row_bytes, first + done, part);
         struct trace_span *span = trace_begin(look->comm->trace, "look at rows");
         TRY(trace_end_with(span, verify_add_elements(verifier, look->io.engine, &rows)));
         progress_bytes(&look->progress, "check", done + part, count, in->count * (int64_t)in->row_bytes);

@@ -132,12 +132,14 @@ static hsort_status add_ranks(struct records_plan *plan, int i)
 static void print_one_pass(const struct ranks_plan *of, int ranks)
 {
     const struct hsort_plan_exchange *cost = &of->sort.cost;
+    const bool counted = of->sort.exchange == HSORT_EXCHANGE_AUTO;
     char most[16], all[16];
     if (!of->in_one_pass || cost->total_seconds <= 0)
         return;
     printf("  sorts      %s of %d bytes", of->sorted, of->sort.sorted_bytes);
     if (ranks > 1)
-        printf(", by %s; a rank sends %s, all %s", hsort_exchange_name(of->sort.exchange),
+        printf(", %s%s; a rank sends %s, all %s", counted ? "" : "by ",
+               counted ? "counted" : hsort_exchange_name(of->sort.exchange),
                progress_size_real(cost->moved_bytes_largest, most),
                progress_size_real(cost->moved_bytes, all));
     printf("\n  takes      ");

@@ -9,6 +9,7 @@
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
 #include "src/command/records_run.h"
+#include "src/command/report.h"
 
 static bool wants_elements(const struct cli_options *options)
 {
@@ -451,8 +452,7 @@ static hsort_status print_records(struct record_run *run)
     report->other_bytes = run->values.bytes;
     report->ranks = run->comm->size;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
-    report->exchange =
-        report->stats.passes == 2 ? "none" : hsort_exchange_name(hsort_exchange_in_use(run->ctx));
+    report->exchange = report_exchange(run->ctx, report->stats.passes);
     TRY(records_report_gather(report, run->comm, run->ctx, own));
     hsort_status printed = job_open(run->comm, &report->job);
     if (printed == HSORT_OK && run->comm->rank == 0)

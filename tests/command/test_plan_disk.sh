@@ -145,6 +145,8 @@ texts()
     rm holes.raw
     ok 0 plan in.raw --type u64 --unique -n 2 --engine cuda --json
     json "r['plans'][0]['one_pass']['sorted_bytes'] == 8 and r['plans'][0]['one_pass']['phases']['gather'] == 0"
+    ok 0 plan in.raw --type u8 --unique -n 2 --engine host
+    grep -q '^  sorts      keys of 1 bytes, counted; a rank sends 0 bytes, all 0 bytes$' "$work.out" || fail "plan of keys that are counted"
     ok 0 plan in.raw --type u64 --values in.raw --value-bytes 8 --index at.npy -n 2 --engine host --json
     json "r['plans'][0]['one_pass']['phases']['gather'] > 0 and not r['plans'][0]['one_pass']['with_keys']"
     refused 0 2 "the keys have 24 bytes together, 16 can be" plan in.raw --record 32 --key @0:bytes16,@16:u64 -n 2

@@ -55,11 +55,14 @@ reported()
     ok 2 select keys.npy --at 0,-1,50% --json
     json "[s['position'] for s in r['selected']] == [0, 999, 499] and r['selected'][0]['key'] == '0' and r['keys'] == 1000"
     printf 'abbc' >border.raw
+    # Keys that are counted, and that no exchange moves.
+    ok 2 sort border.raw --type u8 -o u.raw --unique --json
+    json "r['distinct'] == 3 and r['exchange'] == 'none'"
     # The second of two equal keys on another rank than the first.
     run 2 check border.raw --unique --key @0:bytes1 --record 1
     [ "$code" = 1 ] && grep -q 'border.raw: record 2 has the key of record 1 again$' "$work.err" ||
         fail "records of equal keys on two ranks: exit code $code"
-    rm -f u.npy c.npy c2.npy c3.npy r.npy s.npy n.npy nc.npy border.raw
+    rm -f u.npy c.npy c2.npy c3.npy r.npy s.npy n.npy nc.npy border.raw u.raw
 }
 
 # A library that is wrong (broken_elements.c) must be found out, and leave nothing behind.

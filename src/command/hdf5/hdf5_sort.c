@@ -14,6 +14,7 @@
 #include "src/command/record_io.h"
 #include "src/command/records_hdf5.h"
 #include "src/command/records_report.h"
+#include "src/command/report.h"
 #include "src/command/run_trace.h"
 #include "src/command/stop.h"
 
@@ -403,8 +404,7 @@ static void describe_run(struct hdf5_run *run, const char **names)
     report->element_bytes = run->in.row_bytes;
     report->ranks = run->comm->size;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
-    report->exchange =
-        report->stats.passes == 2 ? "none" : hsort_exchange_name(hsort_exchange_in_use(run->ctx));
+    report->exchange = report_exchange(run->ctx, report->stats.passes);
 }
 
 static hsort_status print_run(struct hdf5_run *run)

@@ -35,11 +35,12 @@ struct scanner {
  * */
 static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
+    const size_t of_counts = scanner->counts ? COUNTED * sizeof *scanner->count : 0;
     TRY(node_memory_check(scanner->comm,
-                          CLI_CHUNK_BYTES)); // first, as the other ranks of the node wait there
+                          CLI_CHUNK_BYTES + of_counts)); // first, as the other ranks of the node wait there
     TRY(launch_threads(scanner->comm, threads, &threads));
     TRY(engine_open_host(threads, 0, &scanner->engine));
-    scanner->count = scanner->counts ? malloc(COUNTED * sizeof *scanner->count) : NULL;
+    scanner->count = scanner->counts ? malloc(of_counts) : NULL;
     if (scanner->counts && !scanner->count)
         return status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of counts");
     return scanner->engine->ops->alloc(scanner->engine, CLI_CHUNK_BYTES, &scanner->chunk);

@@ -197,7 +197,8 @@ uint64_t records_bytes(const struct cli_options *options, const struct record_ke
     const size_t of_key = options->key ? (size_t)keys->key_bytes : 0;
     return (uint64_t)element_bytes * (wants_elements(options) ? 2 : 1) + (uint64_t)value_bytes * 2 +
            (records_are_indexed(options) ? sizeof(int64_t) + of_key : 0) +
-           (options->unique ? unique_bytes(keys, !options->key) + sizeof(int64_t) : 0);
+           (options->unique ? unique_bytes(keys, !options->key, !options->no_verify) : 0) +
+           (options->unique && records_are_indexed(options) ? sizeof(int64_t) : 0); // keep_index()
 }
 
 /* All that a rank takes; it asks first, with the other ranks of its node. */

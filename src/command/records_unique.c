@@ -11,9 +11,10 @@ static int unique_code_bytes(const struct record_keys *keys, bool bare)
     return bare ? keys->key_bytes : keys->key_bytes <= 8 ? 8 : 16;
 }
 
-size_t unique_bytes(const struct record_keys *keys, bool bare)
+size_t unique_bytes(const struct record_keys *keys, bool bare, bool checks)
 {
-    return (bare ? 0 : (size_t)unique_code_bytes(keys, bare)) + 2 * sizeof(int64_t);
+    const size_t codes = bare ? 0 : checks ? 2 : 1; // of all, and of what is kept
+    return codes * (size_t)unique_code_bytes(keys, bare) + 2 * sizeof(int64_t);
 }
 
 /* ---- Finding: the runs --------------------------------------------------------------------------------- */

@@ -27,8 +27,8 @@ struct unique_run {
     int64_t kept, kept_before, kept_total; /* elements of this rank, of those before it, of all */
 };
 
-/* Bytes of host memory for each element that unique_find() takes. Pure. */
-size_t unique_bytes(const struct record_keys *keys, bool bare);
+/* Bytes of host memory for each element that unique_find() takes, and unique_check(), which is called if `checks`. Pure. */
+size_t unique_bytes(const struct record_keys *keys, bool bare, bool checks);
 
 /* Find the runs. Collective. Errors agreed: those of hsort_unique(). */
 hsort_status unique_find(struct unique_run *run);

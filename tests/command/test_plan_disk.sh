@@ -145,6 +145,13 @@ texts()
     rm holes.raw
     ok 0 plan in.raw --type u64 --unique -n 2 --engine cuda --json
     json "r['plans'][0]['one_pass']['sorted_bytes'] == 8 and r['plans'][0]['one_pass']['phases']['gather'] == 0"
+    # Of a rank's records memory has two copies, codes of all and of those that are kept, where each run begins and how long it is.
+    truncate -s 16M holes.raw
+    ok 0 plan holes.raw --record 16 --key @0:bytes16 --unique -n 1 --engine cuda -S 79M --json
+    json "r['plans'][0]['by_disk']['needed']"
+    ok 0 plan holes.raw --record 16 --key @0:bytes16 --unique -n 1 --engine cuda -S 80M --json
+    json "not r['plans'][0]['by_disk']['needed']"
+    rm holes.raw
     ok 0 plan in.raw --type u8 --unique -n 2 --engine host
     grep -q '^  sorts      keys of 1 bytes, counted; a rank sends 0 bytes, all 0 bytes$' "$work.out" || fail "plan of keys that are counted"
     ok 0 plan in.raw --type u64 --values in.raw --value-bytes 8 --index at.npy -n 2 --engine host --json

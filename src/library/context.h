@@ -53,7 +53,8 @@ struct hsort_context {
         double seconds[HSORT_PHASES];
         hsort_stats sorts; /* of the sorts inside, added up */
     } call; /* on elements, under way: what this rank has done */
-    hsort_context *on_host; /* of a second try (host_call.h) that has lost the other ranks; else NULL */
+    hsort_context *on_host; /* of a last try (host_call.h) that has lost the other ranks; else NULL */
+    bool tries_again;       /* a second try (host_call.h) is under way */
     char error[CONTEXT_ERROR_BYTES]; /* of the last call that failed, "" if none did */
 };
 

@@ -76,10 +76,10 @@ static hsort_status run_gather(struct gather_call *call)
     return carry(call);
 }
 
-static hsort_status gather_on_host(hsort_context *on_host, const void *user)
+static hsort_status gather_again(hsort_context *ctx, const void *user)
 {
     const struct gather_call *call = user;
-    return (call->scatters ? hsort_scatter : hsort_gather)(on_host, call->in, call->order.count,
+    return (call->scatters ? hsort_scatter : hsort_gather)(ctx, call->in, call->order.count,
                                                            call->element_bytes, call->index, call->out,
                                                            call->order.out_count, NULL);
 }
@@ -97,7 +97,7 @@ static hsort_status gather_call(struct gather_call *call)
         .arrays = {call->in, call->index, call->out},
         .stream = call->order.stream,
         .bytes = element_need_of_gather(ctx->comm.size, index_count(call), call->element_bytes),
-        .run = gather_on_host,
+        .run = gather_again,
         .call = call};
     return host_call_finish(ctx, status, &again);
 }

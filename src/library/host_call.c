@@ -2,6 +2,7 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "mpi/comm/node_memory.h"
+#include "src/library/context_memory.h"
 
 static bool all_are_in_host_memory(hsort_context *ctx, const struct host_call *call)
 {
@@ -59,14 +60,47 @@ static hsort_status run_on_host(hsort_context *ctx, const struct host_call *call
     return status;
 }
 
+/* Does a rank's context keep memory that has not gone yet? The same answer on every rank. Collective. */
+static hsort_status can_make_room(hsort_context *ctx, bool *can)
+{
+    int64_t all, any;
+    TRY(comm_range(&ctx->comm, !ctx->tries_again && context_kept_bytes(ctx) > 0, &all, &any));
+    *can = any;
+    return HSORT_OK;
+}
+
+/* Free what the context keeps, and have the caller's arrays as they are to be. Collective. */
+static hsort_status make_room(hsort_context *ctx, const struct host_call *call)
+{
+    TRY(context_unmap(ctx, true));
+    context_drop_all(ctx);
+    return comm_agree(&ctx->comm, context_wait_caller(ctx, call->stream, SPACE_HOST));
+}
+
+/* Of the call itself, which ends like the first one. */
+static hsort_status run_again(hsort_context *ctx, const struct host_call *call)
+{
+    ctx->tries_again = true;
+    const hsort_status status = call->run(ctx, call->call);
+    ctx->tries_again = false;
+    return status;
+}
+
 hsort_status host_call_finish(hsort_context *ctx, hsort_status status, const struct host_call *call)
 {
     int64_t all, any;
+    bool again = false;
     if (status != HSORT_DEVICE_MEMORY)
         return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
-    context_fail(ctx, status); // what to say if there is no second try
+    context_fail(ctx, status); // what to say if there is no other try
     status_clear();
-    const hsort_status agreed = comm_range(&ctx->comm, all_are_in_host_memory(ctx, call), &all, &any);
+    hsort_status agreed = can_make_room(ctx, &again);
+    if (agreed == HSORT_OK && again)
+        agreed = make_room(ctx, call);
+    if (agreed == HSORT_OK && again)
+        return run_again(ctx, call);
+    if (agreed == HSORT_OK)
+        agreed = comm_range(&ctx->comm, all_are_in_host_memory(ctx, call), &all, &any);
     if (agreed != HSORT_OK)
         return context_fail(ctx, agreed);
     if (!all)

@@ -222,10 +222,10 @@ static hsort_status run_selection(struct selection *s, hsort_status mine)
     return stats_finish(s->order.ctx, s->order.total);
 }
 
-static hsort_status select_on_host(hsort_context *on_host, const void *user)
+static hsort_status select_again(hsort_context *ctx, const void *user)
 {
     const struct selection *s = user;
-    return hsort_select(on_host, s->type, s->direction, s->keys, s->order.count, s->positions, s->wanted,
+    return hsort_select(ctx, s->type, s->direction, s->keys, s->order.count, s->positions, s->wanted,
                         s->selected, NULL);
 }
 
@@ -257,7 +257,7 @@ hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order
     const struct host_call again = {.arrays = {keys},
                                     .stream = stream,
                                     .bytes = 2 * (size_t)count * (size_t)s.order.fields[0].bytes,
-                                    .run = select_on_host,
+                                    .run = select_again,
                                     .call = &s};
     return host_call_finish(ctx, status, &again);
 }

@@ -179,7 +179,7 @@ static hsort_status run_unique(struct unique_call *call, hsort_status mine)
     return stats_finish(call->order.ctx, call->order.total);
 }
 
-static hsort_status unique_on_host(hsort_context *on_host, const void *user);
+static hsort_status unique_again(hsort_context *ctx, const void *user);
 
 /* Collective. */
 static hsort_status find_unique(struct unique_call *call)
@@ -189,7 +189,7 @@ static hsort_status find_unique(struct unique_call *call)
     struct trace_span *span = trace_begin(ctx->comm.trace, "find equal keys");
     const hsort_status status = trace_end_with(span, run_unique(call, check_unique(call)));
     struct host_call again = {
-        .arrays = {call->keys}, .stream = call->order.stream, .run = unique_on_host, .call = call};
+        .arrays = {call->keys}, .stream = call->order.stream, .run = unique_again, .call = call};
     element_array_free(ctx, &call->loaded);
     for (int i = 0; i < OUTPUTS; i++) {
         again.arrays[1 + i] = call->out[i].callers;
@@ -218,11 +218,11 @@ static struct unique_call unique_call_of(hsort_context *ctx, hsort_field field, 
                 {.name = "ids", .callers = ids, .bytes = sizeof *ids, .by_key = true}}};
 }
 
-static hsort_status unique_on_host(hsort_context *on_host, const void *user)
+static hsort_status unique_again(hsort_context *ctx, const void *user)
 {
     const struct unique_call *call = user;
     struct unique_call again = {
-        .order = {.ctx = on_host, .count = call->order.count, .out_count = call->order.out_count},
+        .order = {.ctx = ctx, .count = call->order.count, .out_count = call->order.out_count},
         .field = call->field,
         .keys = call->keys,
         .kept = call->kept};

@@ -1,7 +1,7 @@
 /* A rank that is alone where its keys fit into the engine's memory, but not twice: the sort takes less scratch, down to
  * 1/64. Several ranks need the room: keys in engine memory are refused on every rank then, those in host memory sorted in
  * two passes, as all are that do not fit at all. What sorts of records and argsorts keep makes way for keys, and the
- * other way round.
+ * other way round; what a sort keeps makes way for all else that is done with keys.
  *
  *     test_less_memory        the host engine under a limit. Where the caller's keys lie is made up: the linker puts
  *                             __wrap_engine_open_host() in the place of engine_open_host() (--wrap)
@@ -178,6 +178,38 @@ static void check_turns(bool cuda, uint64_t *random)
     keys_are_far = false;
 }
 
+/* Calls that take as much as a sort, or less, where a sort has taken nearly all, for arrays that no other engine could work on. */
+static void check_after_sort(int call, uint64_t *random)
+{
+    static const char *const names[] = {"select", "unique", "gather", "scatter"};
+    static uint64_t keys[COUNT], out[COUNT], key;
+    static int64_t index[COUNT];
+    const int64_t place = COUNT - 1;
+    int64_t kept;
+    size_t bytes;
+    hsort_context *ctx = open_context(false, HSORT_EXCHANGE_BITONIC, 0);
+    CHECK(hsort_workspace(ctx, HSORT_U64, COUNT, &bytes) == HSORT_OK, "no workspace");
+    hsort_destroy(&ctx);
+    // A gather on several ranks takes more for each entry of its index.
+    const int64_t count = call < 2 ? COUNT : COUNT / 4;
+    ctx = open_context(false, HSORT_EXCHANGE_BITONIC, bytes / 32 * 33);
+    check_sort(ctx, HSORT_U64, HSORT_ASCENDING, COUNT, 1, names[call], random);
+    for (int i = 0; i < COUNT; i++)
+        keys[i] = out[i] = (uint64_t)i, index[i] = rank * count + i;
+    const hsort_status status =
+        call == 0   ? hsort_select(ctx, HSORT_U64, HSORT_ASCENDING, keys, count, &place, 1, &key, NULL)
+        : call == 1 ? hsort_unique(ctx, HSORT_U64, keys, count, keys, &kept, NULL, NULL, NULL, NULL)
+        : call == 2 ? hsort_gather(ctx, keys, count, sizeof *keys, index, out, count, NULL)
+                    : hsort_scatter(ctx, keys, count, sizeof *keys, index, out, count, NULL);
+    CHECK(status == HSORT_OK, "%s after a sort: %s", names[call], hsort_last_error(ctx));
+    CHECK(call != 0 || key == (uint64_t)(place / size), "select after a sort: %llu", (unsigned long long)key);
+    CHECK(call != 1 || kept == count, "unique after a sort: %lld", (long long)kept);
+    for (int i = 0; i < count; i++)
+        CHECK(out[i] == (uint64_t)i, "%s after a sort: element %d", names[call], i);
+    check_sort(ctx, HSORT_U64, HSORT_ASCENDING, COUNT, 1, names[call], random);
+    hsort_destroy(&ctx);
+}
+
 /* What a gather has given back, or takes of the cores instead, is in nobody's way. Of the host engine, whose limits may be so small. */
 static void check_after_gather(size_t limit)
 {
@@ -224,6 +256,8 @@ int main(int argc, char **argv)
             check_share(cuda, far, HSORT_U32, shares[i], &random);
         }
     check_turns(cuda, &random);
+    for (int call = 0; !cuda && call < 4; call++)
+        check_after_sort(call, &random);
     static const size_t limits[] = {3 << 16, 3 << 20, ROOM_FOR_PATHS};
     for (int i = 0; !cuda && i < 3; i++)
         check_after_gather(limits[i]);

@@ -144,13 +144,15 @@ set_up()
         give_up "$(command -v mpirun) is not Open MPI's: put Open MPI's first on PATH"
 }
 
-# build DIRECTORY TARGET CMAKE-OPTION...: configure build/DIRECTORY and build TARGET. The log is shown where it fails.
+# build DIRECTORY TARGETS CMAKE-OPTION...: configure build/DIRECTORY and build what the words of TARGETS name. The log is shown where it
+# fails.
 build()
 {
-    local directory=build/$1
+    local directory=build/$1 targets
+    read -ra targets <<<"$2"
     echo "building $directory, log in $directory.log" >&2
     mkdir -p "$ROOT/build"
-    if ! (cd "$ROOT" && cmake -B "$directory" "${@:3}" && cmake --build "$directory" --target "$2" -j "$CORES") \
+    if ! (cd "$ROOT" && cmake -B "$directory" "${@:3}" && cmake --build "$directory" --target "${targets[@]}" -j "$CORES") \
         >"$ROOT/$directory.log" 2>&1; then
         tail -n 60 "$ROOT/$directory.log" >&2
         echo "building $directory failed; the whole log: $ROOT/$directory.log" >&2

@@ -23,7 +23,8 @@ printf '#!/bin/sh\necho 8.6\n' >"$work/bin/nvidia-smi"
 chmod +x "$work/bin/nvidia-smi"
 # CMAKE_CUDA_COMPILER: as an earlier run has left it that found no compiler.
 PATH=$work/bin:$PATH CUDACXX=$nvcc cmake -S "$SOURCE" --preset package -B "$work/build" -G "Unix Makefiles" -DHYPERSORT_CUDA=Yes \
-    -DCMAKE_CUDA_COMPILER=NOTFOUND -DHYPERSORT_NVTX=ON -DHYPERSORT_HDF5=OFF -DHYPERSORT_WERROR=ON >"$work/log" 2>&1 || fail "the preset is not configured"
+    -DCMAKE_CUDA_COMPILER=NOTFOUND -DHYPERSORT_NVTX=ON -DHYPERSORT_HDF5=OFF -DHYPERSORT_WERROR=ON >"$work/log" 2>&1 ||
+    fail "the preset is not configured"
 wanted=
 for architecture in 80 90 100 120; do
     if "$nvcc" --list-gpu-arch | grep -qx "compute_$architecture"; then

@@ -32,7 +32,8 @@ built_commit() { sed -n 's/^#define BUILD_COMMIT "\(.*\)"/\1/p' "$work/build/pri
 mkdir "$work/g++"
 touch "$work/g++/libhwloc.so"
 unset COMMIT
-configure -DHWLOC_LIBRARY="$work/g++/libhwloc.so" -DHYPERSORT_CUDA=no -DHYPERSORT_HDF5=0 -DCMAKE_INSTALL_RPATH=/opt/run -DCMAKE_INSTALL_PREFIX=/opt/h -DCMAKE_INSTALL_LIBDIR=/opt/h/lib/x \
+configure -DHWLOC_LIBRARY="$work/g++/libhwloc.so" -DHYPERSORT_CUDA=no -DHYPERSORT_HDF5=0 -DCMAKE_INSTALL_RPATH=/opt/run \
+    -DCMAKE_INSTALL_PREFIX=/opt/h -DCMAKE_INSTALL_LIBDIR=/opt/h/lib/x \
     -DCMAKE_INSTALL_INCLUDEDIR=/opt/h/inc -DCMAKE_INSTALL_DATADIR=/opt/h/share-1.0 || fail "it is not configured: $(tail -5 "$work/log")"
 for line in 'prefix=${pcfiledir}/../../..' 'includedir=${prefix}/inc' 'libdir=${prefix}/lib/x' \
     'fortran=${prefix}/share-1.0/hypersort/fortran/hypersort.f90'; do

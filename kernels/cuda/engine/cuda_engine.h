@@ -239,7 +239,8 @@ hsort_status counted_write(struct engine *engine, int key_bytes, const struct en
 hsort_status runs_count(struct engine *engine, struct engine_runs *runs);
 hsort_status runs_write(struct engine *engine, const struct engine_runs *runs);
 
-/* An event with these flags of CUDA's. */
+/* *event: a new one, with these flags of CUDA's; whoever asks frees it by event_destroy(). Not collective. Errors HSORT_HOST_MEMORY,
+ * HSORT_CUDA. */
 hsort_status cuda_event_create(struct engine *engine, unsigned flags, struct engine_event **event);
 
 /* The groups of functions that not every engine has: peer.cu, msd/partition.cu, msd/pairs.cu, yardstick/yardstick.cu,

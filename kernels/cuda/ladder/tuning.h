@@ -126,8 +126,7 @@ enum {
     ALONE_SCATTER_KEYS = 8,
     ALONE_RUN_KEYS = 1 << 14,
 
-    PAIR_POSITIONS_MOST =
-        1 << 24, /* keys of 4 bytes up to which positions travel with them, and make no codes of 8 */
+    PAIR_POSITIONS_MOST = 1 << 24, /* keys of 4 bytes up to which positions travel with them, and make no codes of 8 */
 
     /* lumps of keys: of a sample, the logarithm of how much wider than the next a gap is at an edge, and up to how many edges codes are
      * faster all the same. Smooth keys have 2 / (2^LUMP_GAP_LOG + 1) of the sample on the average, which is one */

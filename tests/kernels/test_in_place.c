@@ -7,6 +7,7 @@ enum {
     RUNG_RADIX = 7,
     RUNG_RADIX_WIDE = 8, // of keys for which rung 7 has no kernels
     RUNG_NETWORK = 1,
+    DRAWN_FROM = 65536, // keys
 #ifdef __SANITIZE_ADDRESS__
     MANY = 300007,
     NETWORK_MOST = 20000
@@ -216,9 +217,24 @@ static void check_shares(const struct problem *p)
         check_network(p);
 }
 
+/* Is pattern number i left out? Of many keys a run that is drawn takes every third pattern, each time the next ones. */
+static bool is_left_out(int i, int64_t count)
+{
+    static int turn = -1;
+    if (count < DRAWN_FROM || getenv("ALL") || !getenv("HYPERSORT_SEED"))
+        return false;
+    if (turn < 0)
+        turn = (int)(check_seed() % 3);
+    if (i == 0)
+        turn = (turn + 1) % 3;
+    return i % 3 != turn;
+}
+
 static void test_count(int key_bytes, int64_t count, uint64_t *random)
 {
     for (int i = 0; i < FEW_PATTERNS; i++) {
+        if (is_left_out(i, count))
+            continue;
         const enum pattern pattern = few_patterns[i];
         const size_t bytes = (size_t)count * (size_t)key_bytes;
         void *keys = keys_new(pattern, key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);

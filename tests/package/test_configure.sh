@@ -42,12 +42,14 @@ done
 # In a pattern of Lua - and . are themselves only behind a %.
 grep -qF 'gsub("/share%-1%.0/hypersort/modulefiles/hypersort/' "$work/build/private/hypersort.lua" || fail "with absolute folders hypersort.lua"
 [ "$(grep -cF " RPATH \"/opt/run:$work/g++\"" "$work/build/cmake_install.cmake")" -ge 2 ] || fail "a run path is lost"
-grep -qx -- '-- CUDA engine: no' "$work/log" || fail "HYPERSORT_CUDA=no is not OFF"
+grep -qxF -- '-- CUDA engine: no (HYPERSORT_CUDA=OFF)' "$work/log" || fail "HYPERSORT_CUDA=no is not OFF"
 grep -qxF -- '-- HDF5: no (HYPERSORT_HDF5=OFF)' "$work/log" || fail "HYPERSORT_HDF5=0 is not OFF"
 [ "$(built_commit)" = unknown ] || fail "without its history its commit is $(built_commit)"
 COMMIT=0123456789ab configure || fail "it is not configured once more: $(tail -5 "$work/log")"
 [ "$(built_commit)" = 0123456789ab ] || fail "the commit is $(built_commit), where the environment names another one"
 
+CUDACXX=$work/nvcc configure -DHYPERSORT_CUDA=AUTO || fail "without a CUDA compiler it is not configured: $(tail -5 "$work/log")"
+grep -qF -- '-- CUDA engine: no (no CUDA compiler was found: set ' "$work/log" || fail "it is not said why there is no CUDA engine"
 if configure -DHYPERSORT_CUDA=perhaps; then fail "HYPERSORT_CUDA=perhaps is taken"; fi
 grep -q 'HYPERSORT_CUDA=perhaps: it is AUTO, ON or OFF' "$work/log" || fail "it is not said what HYPERSORT_CUDA can be"
 if command -v make >/dev/null && command -v git >/dev/null; then

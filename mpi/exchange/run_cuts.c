@@ -30,8 +30,8 @@
 #include "kernels/base/lesser.h"
 
 enum {
-    ROUNDS_MAX = 340,   // 63 bits of keys, an eighth less each time
-    PARALLEL_LOOKS = 64 // ranges to search from which on waking the threads pays
+    ROUNDS_MAX = 340,      // 63 bits of keys, an eighth less each time
+    RANGES_OF_THREAD = 256 // that one searches at least: a round of fewer is over before another thread is awake
 };
 
 /* A key to probe with, and for how many it speaks. */
@@ -271,11 +271,12 @@ static void start_cuts(struct run_cuts *c, const struct run_set *set, const int6
 /* One round. *open: some cut is not found. Collective. */
 static hsort_status narrow_cuts(struct run_cuts *c, const struct run_set *set, int count, bool *open)
 {
-#pragma omp parallel for schedule(dynamic) num_threads(c->comm->threads) if (count * c->runs >= PARALLEL_LOOKS)
+    const int threads = (int)int64_clamp(count * c->runs / RANGES_OF_THREAD, 1, c->comm->threads);
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t cut = 0; cut < count; cut++)
         c->offer[cut] = offer_for_cut(c, set, cut);
     hsort_status status = agree_on_probes(c, count);
-#pragma omp parallel for schedule(dynamic) num_threads(c->comm->threads) if (count * c->runs >= PARALLEL_LOOKS)
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t cut = 0; cut < count; cut++)
         c->own[cut] = count_for_cut(c, set, cut);
     keep_first_error(&status, sum_counts(c, count));

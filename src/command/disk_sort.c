@@ -123,7 +123,12 @@ static hsort_status open_disk_files(struct disk_sort *disk, hsort_order order, s
     deal->tag = disk->checkpoint.id;
     deal->memory_bytes = memory_bytes;
     TRY(disk_deal_open(comm, deal));
-    TRY(comm_agree(comm, run_files_open(comm, &runs, &disk->files)));
+    const hsort_status opened = comm_agree(comm, run_files_open(comm, &runs, &disk->files));
+    if (opened != HSORT_OK) { // then no rank has them: what ends them is collective
+        run_files_close(disk->files);
+        disk->files = NULL;
+        return opened;
+    }
     struct run_store *store = run_files_store(disk->files);
     store->memory_bytes = memory_bytes;
     store->parts = options->runs;

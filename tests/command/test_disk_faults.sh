@@ -52,7 +52,7 @@ full()
 
 sites()
 {
-    local site rank
+    local site rank nth
     for site in "${!exits[@]}"; do
         for rank in 0 1 2; do
             HYPERSORT_FAULT=$site:$rank refused 3 "${exits[$site]}" "rank $rank on " "${keys[@]}"
@@ -60,6 +60,10 @@ sites()
     done
     for rank in 0 1 2; do
         full wanted "write:$rank" "${keys[@]}"
+    done
+    # What is opened before the first run, one by one: what only one rank has is for none to end together.
+    for nth in 2 3 4 5 6 7; do
+        HYPERSORT_FAULT=alloc:1:$nth refused 3 5 "rank 1 on " "${keys[@]}"
     done
 }
 

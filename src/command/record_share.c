@@ -146,9 +146,8 @@ static int64_t first_byte(const struct record_share *share)
 
 static void show_records(const struct record_share *share, const char *phase, int64_t done)
 {
-    const int64_t shown = done < share->count ? done : share->count; // as in shares.c
     if (done > 0)
-        progress_bytes(share->progress, phase, shown, share->count,
+        progress_bytes(share->progress, phase, done, share->count,
                        share->in->count * (int64_t)share->record_bytes);
 }
 

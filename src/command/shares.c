@@ -11,10 +11,8 @@ static int64_t key_bytes(const struct share *share)
 
 static void show_progress(const struct share *share, const char *phase, int64_t done)
 {
-    // Of runs on disk a rank may have a few keys more to do than its share.
-    const int64_t shown = done < share->count ? done : share->count;
     if (done > 0)
-        progress_bytes(share->progress, phase, shown, share->count, share->total * key_bytes(share));
+        progress_bytes(share->progress, phase, done, share->count, share->total * key_bytes(share));
 }
 
 /* ---- both ends ----------------------------------------------------------------------------------------- */

@@ -46,13 +46,6 @@ struct disk_passes {
     struct pipeline pipeline;
 };
 
-static void report_part(const struct disk_passes *p, const char *phase, int64_t done)
-{
-    const hsort_options *o = &p->s->ctx->options;
-    if (o->progress && p->s->ctx->comm.rank == 0)
-        o->progress(o->progress_user, phase, done, p->plan.parts);
-}
-
 /* A collective call of the store has ended: all ranks have its status, and now its line, which those know who have failed.
  * Collective. */
 static hsort_status share_line(struct disk_passes *p, hsort_status status)
@@ -200,25 +193,32 @@ static hsort_status drain_parts(struct disk_passes *p)
     return pipeline_drain(&p->pipeline);
 }
 
-/* Let every part that is not made, and that is this rank's, through the pipeline. */
+/* How much of this rank's share of the stream is through with all parts before `part`, whoever has made them. */
+static int64_t share_through(const struct disk_passes *p, int64_t part)
+{
+    const int64_t all = p->plan.elements;
+    return (part < p->plan.parts ? part * p->plan.part_elements : all) / p->s->ctx->comm.size;
+}
+
+/* Let every part that is not made, and that is this rank's, through the pipeline. Collective. */
 static hsort_status push_parts(struct disk_passes *p, const struct key_stream *stream,
                                const struct run_facts *facts,
                                hsort_status (*push)(struct disk_passes *p, int64_t part))
 {
     const struct comm *comm = &p->s->ctx->comm;
-    int64_t open = 0, done = 0;
+    int64_t open = 0, part = 0;
     for (int stage = 0; stage < STAGES; stage++)
         p->stage[stage] = NO_PART;
-    for (int64_t part = 0; part < p->plan.parts && p->pipeline.status == HSORT_OK; part++) {
+    stream->begin(stream->user);
+    for (; part < p->plan.parts && p->pipeline.status == HSORT_OK; part++) {
         if (facts[part].is_made || open++ % comm->size != comm->rank)
             continue;
-        if (!stream->next(stream->user, done, false))
+        if (!stream->next(stream->user, share_through(p, part), false))
             break;
         keep_first_error(&p->pipeline.status, push(p, part));
-        report_part(p, p->in_pass_2 ? "segments" : "runs", part + 1);
-        done += plan_part_count(&p->plan, part);
     }
-    return drain_parts(p);
+    const hsort_status status = drain_parts(p);
+    return stream->end(stream->user, share_through(p, part), status);
 }
 
 /* The elements of a part in a stream, which counts from this rank's first. */
@@ -271,14 +271,6 @@ static hsort_status push_run(struct disk_passes *p, int64_t run)
     return HSORT_OK;
 }
 
-/* Collective. */
-static hsort_status make_disk_runs(struct disk_passes *p)
-{
-    const struct key_stream *source = p->s->source;
-    source->begin(source->user);
-    return source->end(source->user, 0, push_parts(p, source, p->plan.runs, push_run));
-}
-
 /* ---- pass 2: segments ---------------------------------------------------------------------------------- */
 
 static hsort_status read_run_bytes(void *piece, int64_t at, size_t bytes, void *host)
@@ -309,15 +301,6 @@ static hsort_status push_segment(struct disk_passes *p, int64_t segment)
     return HSORT_OK;
 }
 
-/* Collective. */
-static hsort_status make_disk_segments(struct disk_passes *p)
-{
-    const struct key_stream *sink = p->s->sink;
-    p->in_pass_2 = true;
-    sink->begin(sink->user);
-    return sink->end(sink->user, 0, push_parts(p, sink, p->plan.segments, push_segment));
-}
-
 /* Does any rank have a segment to make? If not, no cut is needed. The same on every rank. */
 static bool lacks_segments(const struct run_plan *plan)
 {
@@ -339,7 +322,9 @@ static hsort_status make_result(struct disk_passes *p)
                                             disk_plan_window_bytes(store->memory_bytes), p->cuts)));
     sort_end_pass(p->s, HSORT_PHASE_EXCHANGE);
     span = trace_begin(trace, "pass 2: segments");
-    const hsort_status status = trace_end_with(span, make_disk_segments(p));
+    p->in_pass_2 = true;
+    const hsort_status status =
+        trace_end_with(span, push_parts(p, p->s->sink, p->plan.segments, push_segment));
     sort_end_pass(p->s, HSORT_PHASE_MERGE);
     return context_agree(p->s->ctx, status);
 }
@@ -403,7 +388,7 @@ static hsort_status run_disk_passes(struct disk_passes *p)
     TRY(context_agree(ctx, take_disk_memory(p)));
     s->phase_began = MPI_Wtime();
     struct trace_span *span = trace_begin(ctx->comm.trace, "pass 1: runs");
-    TRY(context_agree(ctx, trace_end_with(span, make_disk_runs(p))));
+    TRY(context_agree(ctx, trace_end_with(span, push_parts(p, s->source, p->plan.runs, push_run))));
     TRY(context_agree(ctx, join_made(p))); // fences are checked by whoever reads them
     sort_end_pass(s, HSORT_PHASE_LOCAL_SORT);
     TRY(make_result(p));

@@ -21,9 +21,9 @@ struct key_stream {
     /* The first keys are about to be moved. Collective. */
     void (*begin)(void *user);
 
-    /* Of this rank's keys the first `done` are through: shall more follow? Called by the thread that sorts, before
-     * each part. If `together`, all ranks ask at the same step and want one answer:
-     * collective then, and else not. */
+    /* Of this rank's keys the first `done` are through: shall more follow? With a store: as much of its share as of all
+     * keys is through, whichever rank did it, also before this call. Called by the thread that sorts, before each part. If
+     * `together`, all ranks ask at the same step and want one answer: collective then, and else not. */
     bool (*next)(void *user, int64_t done, bool together);
 
     /* engine_transfer.move: at counts bytes from this rank's first key on. Any thread. */
@@ -32,8 +32,8 @@ struct key_stream {
     /* engine_transfer.lead of the byte `at`. Pure. */
     size_t (*lead)(void *user, int64_t at);
 
-    /* This rank has moved `done` keys, with the status `mine`. Returns it, or what else has failed, or HSORT_STOPPED
-     * if ranks have left keys as next() said no; the caller agrees on it. Collective. */
+    /* This rank has moved `done` keys, counted as above, with the status `mine`. Returns it, or what else has failed, or
+     * HSORT_STOPPED if ranks have left keys as next() said no; the caller agrees on it. Collective. */
     hsort_status (*end)(void *user, int64_t done, hsort_status mine);
 };
 

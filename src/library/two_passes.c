@@ -46,10 +46,12 @@ static char *element_at(const struct passes *p, const void *from, int64_t i)
     return (char *)from + (size_t)i * p->pipeline.element_bytes;
 }
 
-static void report_step(const struct passes *p, const char *phase, int64_t done, int64_t total)
+/* Of keys of a stream that tells its end itself how far they are: two phases by turns would never be due. */
+static void report_step(const struct passes *p, const struct key_stream *stream, const char *phase,
+                        int64_t done, int64_t total)
 {
     const hsort_options *o = &p->s->ctx->options;
-    if (o->progress && p->s->ctx->comm.rank == 0)
+    if (!stream && o->progress && p->s->ctx->comm.rank == 0)
         o->progress(o->progress_user, phase, done, total);
 }
 
@@ -266,7 +268,7 @@ static int64_t push_chunks(struct passes *p)
         const struct pipeline_item item = {
             .count = count, .pieces = &chunk, .piece_count = 1, .out = run_transfer(p, run, 0, count)};
         pipeline_push(&p->pipeline, &item);
-        report_step(p, "runs", run + 1, s->runs);
+        report_step(p, s->source, "runs", run + 1, s->runs);
         done += count;
     }
     return done;
@@ -359,7 +361,7 @@ static int64_t push_segments(struct passes *p, hsort_status *status)
         const struct pipeline_item item = segment_of_round(p, round);
         keep_first_error(status, piece_messages_begin(p->messages, round));
         pipeline_push(&p->pipeline, &item);
-        report_step(p, "segments", round + 1, p->rounds);
+        report_step(p, s->sink, "segments", round + 1, p->rounds);
         done += item.count;
     }
     return done;

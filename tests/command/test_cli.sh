@@ -245,6 +245,12 @@ good_texts()
         grep -qvE "${begin}[a-z0-9_]+ ([0-9]+ % of 78.12 KiB|of 78.12 KiB: (done|step [0-9]+ of [0-9]+))$" "$work.err"; then
         fail "sort --progress"
     fi
+    run 2 sort in.raw --type u64 -o out.raw --progress --runs 7
+    # Two phases by turns would begin anew at each step, and no line would ever be due.
+    if [ "$code" != 0 ] || ! grep -qE "${begin}read 100 %" "$work.err" || ! grep -qE "${begin}write 100 %" "$work.err" ||
+        grep -qE 'runs|segments' "$work.err"; then
+        fail "sort --progress by way of the disk"
+    fi
     ok 0 sort in.raw --type u64 -o out.raw --progress=off
     if command -v script >/dev/null; then # on a terminal; short phases draw no bar
         TERM=xterm script -qec "$HYPERSORT sort in.raw --type u64 -o out.raw" script.log >/dev/null </dev/null

@@ -30,6 +30,12 @@ for type in $(drawn_half u32 f64); do
 done
 few 5 in.npy out.npy --json
 json "r['passes'] == 2 and r['runs'] >= 20 and r['segments'] >= 20 and r['exchange'] == 'none'"
+run 2 sort in.npy -o out.npy --engine host --device-memory 1M --progress
+# Two phases by turns would begin anew at each step, and no line would ever be due.
+if [ "$code" != 0 ] || ! grep -q 's  read 100 %' "$work.err" || ! grep -q 's  write 100 %' "$work.err" ||
+    grep -qE 'runs|segments' "$work.err"; then
+    fail "sort --progress in two passes"
+fi
 ok 3 sort in.npy -o out.npy --engine host --device-memory 1G --json
 json "r['passes'] == 1 and r['runs'] == 0 and r['segments'] == 0 and r['exchange'] != 'none'"
 rm out.npy whole.npy

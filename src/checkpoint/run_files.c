@@ -53,6 +53,15 @@ static void close_run(struct run_files *files, struct run_file *run)
     run->writes = false;
 }
 
+/* Has the file that this rank writes still its name? A rank of a killed start may live on for seconds; if the same command is
+ * started meanwhile, the name is soon that of a file which the new one writes. */
+static bool has_its_name(const struct run_file *run)
+{
+    struct stat own, there;
+    return fstat(run->fd, &own) == 0 && lstat(run->path, &there) == 0 && own.st_dev == there.st_dev &&
+           own.st_ino == there.st_ino;
+}
+
 /* Close the run that was read the longest time ago, of those that nobody reads now. False: there is none. */
 static bool close_oldest(struct run_files *files)
 {
@@ -214,6 +223,9 @@ static hsort_status name_whole_run(struct run_files *files, int64_t number)
     run_file_name(files, number, true, path);
     TRY(file_sync(run->path, run->fd));
     TRY(run_directory_check(files->directory[files->place[number]].path, &files->written));
+    if (!has_its_name(run))
+        return status_fail(HSORT_IO, "%s: was removed or replaced: was the same command started again?",
+                           run->path);
     int failed = -1;
     if (fault_hit(FAULT_COMMIT))
         errno = EIO;
@@ -291,7 +303,7 @@ static hsort_status reopen_runs(void *user)
 void run_files_forget(struct run_files *files)
 {
     for (int64_t i = 0; i < files->plan.parts; i++) {
-        if (files->run[i].writes)
+        if (files->run[i].writes && has_its_name(&files->run[i]))
             unlink(files->run[i].path); // half a run is of no use to anybody
         close_run(files, &files->run[i]);
     }

@@ -98,6 +98,35 @@ static void test_again(void)
     expect_end(&work);
 }
 
+/* A run of which another start has taken the name, while a rank of this one was thought to be killed: it is the other's to end. */
+static void test_replaced(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    const struct shape shape = usual_shape();
+    struct call call;
+    uint64_t random = seed;
+    put_input(&work, shape.elements);
+    begin_and_open(&comm, &work, &shape, &call);
+    for (int64_t run = 1; run < 3 && comm.rank == 0; run++) {
+        const struct run_facts facts = make_facts(&call.plan, run, false);
+        CHECK(call.store->begin_run(call.store->user, run) == HSORT_OK, "begin: %s", status_text());
+        CHECK(write_pieces(&call, run, &random) == HSORT_OK, "write: %s", status_text());
+        const char *part = in_runs(NULL, run == 1 ? "run-000001.part" : "run-000002.part");
+        CHECK(unlink(part) == 0 && (run == 1 || mkfifo(part, 0600) == 0), "another of that name");
+        const hsort_status status = call.store->end_run(call.store->user, run, &facts);
+        CHECK(status == HSORT_IO && strstr(status_text(), ".part: was removed or replaced"), "end: %s",
+              status_text());
+        status_clear();
+    }
+    end_call(&call);
+    CHECK(count_names(in_runs(NULL, "")) == 2, "the other's run was taken"); // and a plan
+    MPI_Barrier(comm.world);
+    begin_and_open(&comm, &work, &shape, &call);
+    check_found(&call, 0, 0, "after another start");
+    finish_call(&call);
+    expect_end(&work);
+}
+
 /* ---- Directories --------------------------------------------------------------------------------------- */
 
 static void make_directory(const char *name)
@@ -415,6 +444,7 @@ static void test_all(void)
     test_whole(HSORT_CHOICE_OFF);
     test_resume();
     test_again();
+    test_replaced();
     test_directories();
     test_no_directory();
     test_one_directory();

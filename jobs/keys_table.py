@@ -26,7 +26,7 @@ def is_mixture(row):
 def mixture_ratios(rows):
     """The worst, the 10th percentile and the median."""
     ratios = sorted(ratio_of(row) for row in rows if is_mixture(row))
-    return [ratios[at] for at in (0, len(ratios) // 10, len(ratios) // 2)] if ratios else []
+    return [ratios[at] for at in (0, (len(ratios) - 1) // 10, len(ratios) // 2)] if ratios else []
 
 
 def worst_other(rows):

@@ -95,6 +95,21 @@ cd "$work"
 for keys in jobs/results/*/keys.csv; do
     "$python" jobs/keys_table.py "$keys" kernels/measured.md
 done
+# What a table says of mixtures is what `hypersort bench` has said of them.
+said=$(PYTHONPATH=jobs "$python" - jobs/results/*/keys.csv <<'END'
+import re, sys
+from keys_table import mixture_ratios, read_rows, select
+told = r"mixtures:\d+: \w+, (\w+), (\d+) keys: worst ([\d.]+) \(.*\), 10th percentile ([\d.]+), median ([\d.]+), ratio"
+compared = wrong = 0
+for path in sys.argv[1:]:
+    notes, rows = read_rows(path)
+    for kind, keys, *figures in re.findall(told, "\n".join(notes)):
+        compared += 1
+        wrong += mixture_ratios(select(rows, type=kind, keys=int(keys))) != [float(figure) for figure in figures]
+print(f"{wrong} differ" if compared else "none compared")
+END
+)
+check "mixtures in tables" "$said" "0 differ"
 tuned=jobs/results/h200x1/tune.csv
 [ ! -e "$tuned" ] || "$python" jobs/tune_table.py "$tuned" "$SOURCE/kernels/cuda/ladder/tuning.h" kernels/measured.md
 for files in jobs/results/*/{files,passes}.csv; do

@@ -296,7 +296,6 @@ static hsort_status measure(struct bench *b, struct bench_row *row)
     TRY(inspect(b, b->buffers.in, &b->before));
     for (int repeat = -b->plan->warm_up; repeat < b->plan->repeats; repeat++)
         TRY(take_turns(b, repeat, &row->right));
-    row->exchange = b->comm->size > 1 ? report_exchange(b->ctx, 1) : "none";
     row->path = path_word(b);
     row->time = bench_time_of(b->seconds[0], b->plan->repeats);
     for (int which = 0; which < ENGINE_YARDSTICKS; which++)
@@ -304,7 +303,9 @@ static hsort_status measure(struct bench *b, struct bench_row *row)
             row->yardsticks[which] = bench_time_of(b->seconds[1 + which], b->plan->repeats);
     row->stats.struct_size = sizeof row->stats;
     b->wrong += !row->right;
-    return bench_status(b, hsort_get_stats(b->ctx, &row->stats));
+    TRY(bench_status(b, hsort_get_stats(b->ctx, &row->stats)));
+    row->exchange = b->comm->size > 1 ? report_exchange(b->ctx, row->stats.passes) : "none";
+    return HSORT_OK;
 }
 
 /* Rows that memory does not suffice for are left out; other errors end the run. `status` is the same on all ranks. */

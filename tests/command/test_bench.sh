@@ -74,6 +74,9 @@ good_forms()
     csv "len(rows) == 1 and notes[1].startswith('# left out: malloc, u64, all inputs, 1099511627776 keys: ')"
     ok 2 "${host[@]}" -n 5K --exchange direct --local 7 --transport staged --threads 2 --form csv
     csv "all(x['exchange'] == 'direct' and x['path'] == 'staged' for x in rows)"
+    # As sort does, a bench names no exchange where keys take two passes.
+    ok 2 "${host[@]}" -n 256K --types u64 --threads 1 --device-memory 1M --exchange direct --form csv
+    csv "all(x['exchange'] == 'none' and x['result'] == 'right' for x in rows)"
 }
 
 # Two runs draw other seeds; a seed says everything about the input.

@@ -142,7 +142,7 @@ static void print_command_help(enum cli_command command)
     for (int group = 0; group < GROUPS; group++)
         print_group(command, (enum cli_group)group);
     printf("\n" CLI_NUMBERS_TEXT "\n");
-    if (command == CLI_GEN || command == CLI_SORT || command == CLI_CHECK)
+    if (command == CLI_GEN || command == CLI_SORT || command == CLI_CHECK || command == CLI_PLAN)
         print_key_words();
     if (command == CLI_GEN || command == CLI_BENCH)
         print_distributions();

@@ -184,8 +184,11 @@ good_json()
 good_texts()
 {
     local command words
-    for command in gen sort check gather select bench plan info; do
+    for command in gen sort check gather select bench plan report info; do
         ok 3 "$command" --help
+        if grep -q 'see KEY below' "$work.out" && ! grep -q '^KEY, ' "$work.out"; then
+            fail "$command --help does not say what KEY is"
+        fi
         [ "$(grep -c '^usage: .*hypersort '"$command" "$work.out")" = 1 ] || fail "$command --help"
     done
     ok 3 --help

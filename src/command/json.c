@@ -73,8 +73,9 @@ void json_integer(struct json *json, const char *name, int64_t value)
 
 void json_real(struct json *json, const char *name, double value)
 {
+    const bool whole = value > -1e15 && value < 1e15 && value == (double)(int64_t)value; // as bytes are
     start_member(json, name);
-    printf("%.9g", value);
+    printf(whole ? "%.0f" : "%.9g", value);
 }
 
 void json_bool(struct json *json, const char *name, bool value)

@@ -48,6 +48,8 @@ json "all(abs(p['direct']['crossed_bytes'] - 2**33 * (1 - min(p['ranks'], 8) / p
 json "all(4 < p['partition']['bytes_per_crossed_key'] < 6 for p in r['plans'] if 8 < p['ranks'] <= 128)"
 json "all(abs(p['partition']['crossed_bytes'] / p['direct']['crossed_bytes'] / (1 + (p['ranks'] - 1) / 1024) - 1) < 1e-6 for p in r['plans'] if 8 < p['ranks'] <= 128)"
 truncate -s 64G holes.raw
+ok 1 plan holes.raw --type u64 -n 7 --json
+json "r['plans'][0]['bytes_per_rank'] == r['plans'][0]['caller_bytes_per_rank'] == 8 * -(-2**33 // 7)" # with all digits
 ok 1 plan holes.raw --type u64 -n 16 --json
 json "all(p['exchange'] == 'partition' and p['partition']['total_seconds'] < p['direct']['total_seconds'] - 0.01 for p in r['plans'])"
 truncate -s 8G holes.raw

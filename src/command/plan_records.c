@@ -13,6 +13,7 @@
 /* What so many ranks would take. */
 struct ranks_plan {
     bool in_one_pass; /* else nothing is known but memory, and what goes by way of the disk */
+    double engine_bytes;
     const char *sorted; /* what is, for texts */
     struct elements_plan sort;
 };
@@ -71,8 +72,9 @@ static struct planned_elements planned_calls(const struct records_plan *plan)
     return e;
 }
 
-/* --unique of bare keys sorts these alone. */
-static hsort_status plan_bare_keys(const struct records_plan *plan, int ranks, int ranks_per_node, struct elements_plan *sort)
+/* --unique of bare keys sorts these alone, in memory, as a sort without it does. */
+static hsort_status plan_bare_keys(const struct records_plan *plan, int ranks, int ranks_per_node,
+                                   bool by_disk, struct ranks_plan *of)
 {
     hsort_plan_result keys = {.struct_size = sizeof keys};
     TRY(hsort_plan(&plan->rates, ranks, ranks_per_node, plan->file.type, plan->file.count, &keys));
@@ -80,7 +82,12 @@ static hsort_status plan_bare_keys(const struct records_plan *plan, int ranks, i
                                                  [HSORT_EXCHANGE_BITONIC] = &keys.bitonic,
                                                  [HSORT_EXCHANGE_DIRECT] = &keys.direct,
                                                  [HSORT_EXCHANGE_PARTITION] = &keys.partition};
-    *sort = (struct elements_plan){
+    if (!by_disk) {
+        of->in_one_pass = keys.passes == 1;
+        of->engine_bytes = keys.engine_bytes;
+    }
+    of->sorted = "keys";
+    of->sort = (struct elements_plan){
         .sorted_bytes = plan->keys.key_bytes, .exchange = keys.exchange, .cost = *costs[keys.exchange]};
     return HSORT_OK;
 }
@@ -91,13 +98,12 @@ static hsort_status add_one_pass(struct records_plan *plan, int i, bool by_disk)
     const struct cli_options *options = plan->options;
     const int ranks = options->ranks[i], per_node = plan_ranks_per_node(options, ranks);
     const struct planned_elements calls = planned_calls(plan);
-    const double limit = plan->rates.engine_bytes;
+    const struct disk_forecast *forecast = &plan->disk.of[i].forecast;
     struct ranks_plan *of = &plan->of[i];
-    of->in_one_pass = !by_disk && (limit == 0 || (double)plan->disk.of[i].forecast.one_pass_bytes <= limit);
-    if (!options->key && !options->values && !options->index) {
-        of->sorted = "keys";
-        return plan_bare_keys(plan, ranks, per_node, &of->sort);
-    }
+    of->in_one_pass = !by_disk && !forecast->two_passes;
+    of->engine_bytes = (double)forecast->one_pass_bytes;
+    if (!options->key && !options->values && !options->index)
+        return plan_bare_keys(plan, ranks, per_node, by_disk, of);
     TRY(plan_elements(&plan->rates, ranks, per_node, &calls, &of->sort));
     of->sorted = of->sort.with_keys ? "keys, with what travels with them," : "codes";
     return HSORT_OK;
@@ -190,7 +196,7 @@ static void print_records_plan(const struct records_plan *plan)
                plan_ranks_per_node(plan->options, ranks));
         printf("  each       %" PRId64 " records, %s; in memory they take %s of the engine\n", most,
                progress_size(most * (int64_t)bytes, share),
-               progress_size((int64_t)plan->disk.of[i].forecast.one_pass_bytes, engine));
+               progress_size_real(plan->of[i].engine_bytes, engine));
         print_one_pass(&plan->of[i], ranks);
         plan_disk_print(&plan->disk, i);
     }
@@ -221,7 +227,7 @@ static void print_records_json(const struct records_plan *plan)
         json_integer(&json, "ranks_per_node", plan_ranks_per_node(plan->options, ranks));
         json_integer(&json, "records_per_rank", most);
         json_integer(&json, "bytes_per_rank", most * bytes);
-        json_integer(&json, "engine_bytes_per_rank", (int64_t)plan->disk.of[i].forecast.one_pass_bytes);
+        json_integer(&json, "engine_bytes_per_rank", (int64_t)plan->of[i].engine_bytes);
         put_one_pass(&json, &plan->of[i]);
         plan_disk_json(&json, &plan->disk, i);
         json_close(&json, '}');

@@ -64,7 +64,7 @@ static hsort_status keys_need_disk(struct planned_sort *sort, bool *needs)
 }
 
 /* As columns_need_store() says, of the rank that has most. */
-static hsort_status elements_need_disk(struct planned_sort *sort, size_t *one_pass_bytes, bool *needs)
+static hsort_status elements_need_disk(struct planned_sort *sort, struct disk_forecast *forecast)
 {
     const struct disk_question *q = sort->question;
     const int64_t capacity = pass_parts(q->count, q->ranks);
@@ -81,11 +81,12 @@ static hsort_status elements_need_disk(struct planned_sort *sort, size_t *one_pa
     struct element_need need;
     TRY(element_need_find(&sizes, workspace_of_planned, sort, &need));
     const size_t all = (size_t)capacity * (q->in_bytes + q->out_bytes) + element_need_bytes(&need);
+    forecast->one_pass_bytes = all;
+    forecast->two_passes = all > planned_engine_bytes(q);
     const size_t of_gpu =
-        all > planned_engine_bytes(q) ? share : 2 * share; // host memory beside it: runs, or both files
-    *one_pass_bytes = all;
-    *needs = q->wanted_parts > 0 || (sort->host ? all : of_gpu) > q->memory_bytes ||
-             (size_t)capacity * q->array_bytes > q->memory_bytes;
+        forecast->two_passes ? share : 2 * share; // host memory beside it: runs, or both files
+    forecast->by_disk = q->wanted_parts > 0 || (sort->host ? all : of_gpu) > q->memory_bytes ||
+                        (size_t)capacity * q->array_bytes > q->memory_bytes;
     return HSORT_OK;
 }
 
@@ -133,8 +134,7 @@ static hsort_status forecast_parts(struct planned_sort *sort, struct disk_foreca
     int64_t longest;
     if (q->count == 0)
         return HSORT_OK;
-    TRY(bare ? keys_need_disk(sort, &forecast->by_disk)
-             : elements_need_disk(sort, &forecast->one_pass_bytes, &forecast->by_disk));
+    TRY(bare ? keys_need_disk(sort, &forecast->by_disk) : elements_need_disk(sort, forecast));
     if (!forecast->by_disk)
         return HSORT_OK;
     TRY(disk_plan_longest(&sizes, &longest));

@@ -40,10 +40,11 @@ struct disk_forecast {
     int64_t sorted_bytes;            /* of what is then dealt out, beside them */
     size_t fixed_bytes;              /* of a rank, beside memory_bytes */
     size_t one_pass_bytes;           /* engine memory for elements, of a rank, in one pass; bare keys: 0, their plan knows it */
+    bool two_passes;                 /* elements: the engine has less */
     struct hsort_plan_exchange cost; /* seconds of the phases; all 0 if the disk's rates are not known */
 };
 
-/* forecast [1] is written; but for fixed_bytes and one_pass_bytes 0 where the sort does not go by way of the disk. Not collective.
+/* forecast [1] is written; but for fixed_bytes, one_pass_bytes and two_passes 0 where the sort does not go by way of the disk. Not collective.
  * Errors HSORT_HOST_MEMORY: memory_bytes do not do, and the line says how many would; HSORT_ARGUMENT: the fields. */
 hsort_status disk_forecast_make(const struct disk_question *question, struct disk_forecast *forecast);
 

@@ -5,6 +5,7 @@
 #include "mpi/exchange/batch_plan.h"
 #include "mpi/exchange/column_messages.h"
 #include "mpi/exchange/piece_messages.h"
+#include "src/library/context_memory.h"
 #include "src/library/cost.h"
 #include "src/library/narrow_counts.h"
 #include "src/library/pass_plan.h"
@@ -96,8 +97,10 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
         return HSORT_OK;
     }
     const size_t limit = rates->engine_bytes < 9e18 ? (size_t)rates->engine_bytes : (size_t)9e18;
-    TRY(pass_slot_find(most, (size_t)key_bytes, limit, planned_workspace, &slot, &elements, &bytes));
+    TRY(pass_slot_find(most, (size_t)key_bytes, usable_bytes(limit), planned_workspace, &slot, &elements,
+                       &bytes));
     plan->passes = elements > 0 ? 2 : 0;
+    bytes += elements > 0 ? 0 : bytes / 63 + 1; // of which usable_bytes() leaves the slots
     plan->engine_bytes = (double)bytes;
     if (elements == 0)
         return HSORT_OK;

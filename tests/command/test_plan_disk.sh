@@ -145,6 +145,25 @@ texts()
     rm holes.raw
     ok 0 plan in.raw --type u64 --unique -n 2 --engine cuda --json
     json "r['plans'][0]['one_pass']['sorted_bytes'] == 8 and r['plans'][0]['one_pass']['phases']['gather'] == 0"
+    # In memory they take what keys alone do, and two passes where that is more than there is.
+    ok 0 plan in.raw --type u64 --unique -n 2 --engine host --device-memory 16M --json
+    json "r['plans'][0]['one_pass'] and r['plans'][0]['engine_bytes_per_rank'] == 8e6"
+    ok 2 sort in.raw --type u64 --unique -o out.raw --engine host --threads 1 --device-memory 16M --json
+    [ "$(value passes)" = 1 ] || fail "--unique takes two passes where plan says one"
+    ok 0 plan in.raw --type u64 --unique -n 2 --engine host --device-memory 6M --json
+    json "r['plans'][0]['one_pass'] is None and not r['plans'][0]['by_disk']['needed']"
+    ok 2 sort in.raw --type u64 --unique -o out.raw --engine host --threads 1 --device-memory 6M --json
+    [ "$(value passes)" = 2 ] || fail "--unique takes one pass where plan says two"
+    # Records of which one pass takes all of the memory take two: a 64th of it is left free.
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 1 --engine host --threads 1 --json
+    limit=$(value engine_bytes_per_rank)
+    for limit in "$limit" $((limit + limit / 63 + 1)); do
+        ok 0 plan in.raw --record 16 --key @8:u64 -n 1 --engine host --threads 1 --device-memory "$limit" --json
+        passes=$(grep -q '"one_pass": null' "$work.out" && echo 2 || echo 1)
+        ok 0 sort in.raw --record 16 --key @8:u64 -o out.raw --engine host --threads 1 --device-memory "$limit" --json
+        [ "$(value passes)" = "$passes" ] || fail "records, $limit bytes: plan says $passes passes, the sort takes $(value passes)"
+    done
+    rm out.raw
     # Of a rank's records memory has two copies, codes of all and of those that are kept, where each run begins and how long it is.
     truncate -s 16M holes.raw
     ok 0 plan holes.raw --record 16 --key @0:bytes16 --unique -n 1 --engine cuda -S 79M --json

@@ -58,6 +58,9 @@ ok 1 plan in.npy -n 1 2 --device-memory 1M --json
 json "all(p['passes'] == 2 and p['runs_per_rank'] > 1 and p['engine_bytes_per_rank'] <= 2**20 for p in r['plans'])"
 json "r['bytes'] < r['plans'][0]['host_bytes_per_rank'] < r['bytes'] + 2**24 and r['plans'][0]['exchange'] == 'none'"
 json "all(p['two_passes']['total_seconds'] > 0 for p in r['plans'])"
+# Slots leave a 64th of the memory, as those of a sort do.
+ok 1 plan in.npy -n 1 2 --engine host --device-memory 1M --json
+json "all(p['passes'] == 2 and 2**19 < p['engine_bytes_per_rank'] <= 2**20 * 63 / 64 for p in r['plans'])"
 ok 1 plan in.npy -n 1 --device-memory 1M
 has "two passes "
 has "2 passes *"

@@ -459,6 +459,23 @@ static void add_floor(struct page *page, const char *what, const char *was, cons
              what, was, least, times, why);
 }
 
+static bool is_text(const struct json_value *run, const char *name)
+{
+    return json_member(run, name).kind == JSON_TEXT;
+}
+
+/* Is all that is read the input, and all that is written the output, but for runs? An index is a file more, of --unique not all is
+ * written, and what is dealt out to several files is read and written once more. */
+static bool has_files_alone(const struct json_value *run)
+{
+    const struct json_value output = json_member(run, "output");
+    if (output.kind != JSON_TEXT || is_text(run, "index") || is_text(run, "by") ||
+        json_member(run, "distinct").kind == JSON_NUMBER)
+        return false;
+    const bool deals = is_text(run, "values") || memchr(output.text, '%', output.length);
+    return !deals || number_of(run, "run_bytes_on_disk") == 0;
+}
+
 static void show_floors(struct page *page, const struct json_value *run, const struct phase_table *table)
 {
     char was[REPORT_FIGURE_TEXT], least[REPORT_FIGURE_TEXT];
@@ -478,7 +495,7 @@ static void show_floors(struct page *page, const struct json_value *run, const s
         add_floor(page, "bytes between ranks", report_figure(moved, "B", was),
                   report_figure(away, "B", least), moved / away,
                   "each element of an input without order goes to its rank once");
-    if (json_member(run, "output").kind == JSON_TEXT)
+    if (has_files_alone(run))
         add_floor(page, "bytes read and written", report_figure(2 * bytes + 2 * runs, "B", was),
                   report_figure(2 * bytes, "B", least), 1 + runs / bytes,
                   "the input is read once, the output written once");

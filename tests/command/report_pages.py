@@ -94,6 +94,10 @@ def wrong(page, run, trace):
             yield f"{word!r} is missing"
     if missing := {"Phases", "Beside the least"} - {heading.text for heading in root.iter(f"{XML}h2")}:
         yield f"headings {missing} are missing"
+    others = run.get("index") or run.get("by") or "distinct" in run
+    deals = run.get("run_bytes_on_disk") and (run.get("values") or "%" in run["output"])
+    if ("bytes read and written" in text) != bool(run["output"] and not others and not deals):
+        yield "bytes of files are told where they are not known, or not told"
     figures = list(root.iter(f"{XML}svg"))
     if len(figures) != bool(run.get("per_rank")) + bool(trace):
         yield f"{len(figures)} figures"

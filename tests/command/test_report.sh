@@ -43,7 +43,9 @@ sorted alone 1 keys.npy -o sorted.npy
 sorted three 3 keys.npy -o 'a <b> & "c".npy'
 sorted disk 2 keys.npy -o sorted.npy --runs 3
 sorted records 2 records.bin -o sorted.bin --record 24 --key @0:u64
-ok 0 sort keys.npy --index index.npy --json
+sorted dealt 2 keys.npy -o 'sorted.%r.npy' --runs 3
+sorted unique 2 keys.npy -o sorted.npy --unique
+ok 0 sort keys.npy --index index.npy -o sorted.npy --json
 cp "$work.out" index.json
 page 0 index.json
 ok 0 gather keys.npy --by index.npy -o gathered.npy --json

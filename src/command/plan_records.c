@@ -185,8 +185,9 @@ static void print_records_plan(const struct records_plan *plan)
     char size[16], share[16], engine[16];
     printf("input        ");
     report_name(plan->file.path);
-    printf(": %" PRId64 " records of %zu bytes, keys of %d, %s\n", plan->file.count, bytes,
-           plan->keys.key_bytes, progress_size(plan->file.count * (int64_t)bytes, size));
+    printf(": %" PRId64 " records of %zu bytes%s, keys of %d, %s\n", plan->file.count, bytes,
+           bytes > plan->file.element.bytes ? " with what travels with them" : "", plan->keys.key_bytes,
+           progress_size(plan->file.count * (int64_t)bytes, size));
     plan_rates_print(&plan->rates);
     plan_disk_print_rates(&plan->disk);
     for (int i = 0; i < plan->disk.count; i++) {

@@ -143,6 +143,9 @@ texts()
     json "[p['one_pass']['with_keys'] for p in r['plans']] == [p['one_pass']['phases']['gather'] == 0 for p in r['plans']] == [True, True, False]"
     json "[p['one_pass']['exchange'] for p in r['plans']] == ['bitonic', 'partition', 'direct']"
     rm holes.raw
+    ok 0 plan in.raw --type u64 --values in.raw --value-bytes 8 --index at.npy -n 2 --engine host
+    grep -q "^input        in.raw: 1000000 records of 24 bytes with what travels with them, keys of 8, 22.89 MiB\$" "$work.out" ||
+        fail "plan does not say that values and positions are counted"
     ok 0 plan in.raw --type u64 --unique -n 2 --engine cuda --json
     json "r['plans'][0]['one_pass']['sorted_bytes'] == 8 and r['plans'][0]['one_pass']['phases']['gather'] == 0"
     # In memory they take what keys alone do, and two passes where that is more than there is.

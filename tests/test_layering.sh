@@ -97,6 +97,10 @@ manners+='|MPI_Abort|MPI_Init|MPI_Init_thread|MPI_Finalize) *\(|fprintf *\( *std
 polite() { code "${library_files[@]}" | grep -E "$manners"; }
 none "the library prints, exits, aborts, or starts or ends MPI" polite
 
+# The program that calls may have set a locale, by which these write and read a decimal comma.
+local_numbers() { code "${library_files[@]}" | grep -E '"[^"]*%[-+#0-9.*]*[aAeEfFgG]|(^|[^A-Za-z0-9_])(strto(d|f|ld)|atof) *\('; }
+none "the library writes or reads fractions as the caller's locale has them" local_numbers
+
 long_files()
 {
     { sources kernels mpi src tests; find jobs tests -name '*.sh'; } | xargs wc -l | awk '$2 != "total" && $1 > 600'

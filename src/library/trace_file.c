@@ -183,9 +183,18 @@ static hsort_status order_spans(struct trace_writer *w)
 
 /* ---- events -------------------------------------------------------------------------------------------- */
 
-static double micros(int64_t ns)
+struct micros {
+    char text[32];
+};
+
+/* Not by %f, which takes the decimal sign of the caller's locale. */
+static struct micros micros(int64_t ns)
 {
-    return (double)ns / 1e3;
+    const int64_t size = ns < 0 ? -ns : ns;
+    struct micros us;
+    snprintf(us.text, sizeof us.text, "%s%" PRId64 ".%03d", ns < 0 ? "-" : "", size / 1000,
+             (int)(size % 1000));
+    return us;
 }
 
 static const char *track_name(int track, char *name, size_t bytes)
@@ -261,12 +270,11 @@ static void add_events(struct trace_writer *w)
     for (int64_t i = 0; i < w->facts.spans; i++) {
         const struct trace_span *span = w->spans[i];
         const int64_t begin = in_common_time(w, span->begin), end = in_common_time(w, span->end);
-        add_line(
-            &w->text,
-            ",\n{\"ph\": \"X\", \"name\": \"%s\", \"pid\": %d, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, "
-            "\"args\": {%s}}",
-            span->name, w->ctx->comm.rank, span->track, micros(begin), micros(end - begin),
-            span_args(span, args, sizeof args));
+        add_line(&w->text,
+                 ",\n{\"ph\": \"X\", \"name\": \"%s\", \"pid\": %d, \"tid\": %d, \"ts\": %s, \"dur\": %s, "
+                 "\"args\": {%s}}",
+                 span->name, w->ctx->comm.rank, span->track, micros(begin).text, micros(end - begin).text,
+                 span_args(span, args, sizeof args));
     }
     flush_trace(&w->text);
 }
@@ -283,9 +291,9 @@ static void add_head(struct trace_writer *w)
         const struct trace_facts *facts = &w->all[rank];
         add_line(&w->text,
                  "%s\n{\"rank\": %d, \"spans\": %" PRId64 ", \"lost_spans\": %" PRId64
-                 ", \"clock_offset_us\": %.3f, \"clock_error_us\": %.3f, \"stream_error_us\": %.3f}",
-                 rank == 0 ? "" : ",", rank, facts->spans, facts->lost, micros(facts->offset_ns),
-                 micros(facts->error_ns), micros(facts->stream_error_ns));
+                 ", \"clock_offset_us\": %s, \"clock_error_us\": %s, \"stream_error_us\": %s}",
+                 rank == 0 ? "" : ",", rank, facts->spans, facts->lost, micros(facts->offset_ns).text,
+                 micros(facts->error_ns).text, micros(facts->stream_error_ns).text);
     }
     add_line(&w->text, "]},\n\"traceEvents\": [");
 }

@@ -127,25 +127,30 @@ static void join_inspections(const struct engine_inspection *part, struct engine
         found->first_unstable = part->first_unstable;
 }
 
+/* Not by a critical section: all that have no name are one, and the caller may be in it. */
+#pragma omp declare reduction(join                       \
+                              : struct engine_inspection \
+                              : join_inspections(&omp_in, &omp_out)) initializer(omp_priv = omp_orig)
+
 hsort_status host_inspect_elements(struct engine *engine, const struct engine_elements *elements,
                                    struct engine_inspection *result)
 {
     const int threads = host_threads(engine);
     const int64_t count = elements->count, last = count - 1;
     const int64_t words = 1 + (int64_t)(elements->part_bytes[0] + elements->part_bytes[1]) / 8;
-    const struct engine_inspection none = {.first_descent = count, .first_unstable = count};
+    struct engine_inspection found = {.first_descent = count, .first_unstable = count};
     TRY(host_check_codes(sizeof(uint128), elements->field_count));
-    *result = none;
+    *result = found;
     if (count == 0)
         return HSORT_OK;
-#pragma omp parallel num_threads(threads) if (threads > 1 && count * words >= PARALLEL_COUNT)
+#pragma omp parallel num_threads(threads) if (threads > 1 && count * words >= PARALLEL_COUNT) \
+    reduction(join                                                                            \
+              : found)
     {
-        struct engine_inspection part = none;
         const int64_t parts = omp_get_num_threads(), own = omp_get_thread_num(), each = count / parts;
-        look_at_range(elements, own * each, own == parts - 1 ? count : (own + 1) * each, &part);
-#pragma omp critical
-        join_inspections(&part, result);
+        look_at_range(elements, own * each, own == parts - 1 ? count : (own + 1) * each, &found);
     }
+    *result = found;
     result->first = element_code(elements, 0);
     result->last = element_code(elements, last);
     result->first_number = element_number(elements, 0);

@@ -427,6 +427,7 @@ int main(int argc, char **argv)
     const uint64_t seed = ranks_seed();
     const hsort_engine engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
     run_context(engine, 0, 1, seed);
+#pragma omp critical // of the program, which may hold it while it calls
     run_context(engine, 0, 3, seed + 1);
     if (!cuda)
         run_context(engine, 100000, 2, seed + 2);

@@ -389,9 +389,13 @@ static void run_refusals(void)
             "4 bytes at 13 of a record of 16");
     refused(hsort_check_records(ctx, records, 0, &field, 1, 4, NULL, NULL, &result), "elements of 0 bytes");
     refused(hsort_check_records(ctx, records, 17, NULL, 1, 3, NULL, NULL, &result), "1 fields at");
-    if (size > 1)
+    if (size > 1) {
         refused(hsort_check_records(ctx, records, rank == 0 ? 17 : 18, &field, 1, 3, NULL, NULL, &result),
                 "differs between ranks");
+        refused(
+            hsort_check_pairs(ctx, HSORT_U32, up, keys, values, rank == 0 ? 4 : 3, 4, NULL, NULL, &result),
+            "differs between ranks");
+    }
     CHECK(wrong.struct_size == 8 && wrong.count == 0, "a result that is too small was written");
 }
 

@@ -88,9 +88,23 @@ static void run_refusals(void)
     refused(hsort_gather(ctx, values, 4, 4, index, values + 4, 3, NULL), "in and out overlap");
     refused(hsort_gather(ctx, values, 4, 4, index, index, 4, NULL), "index and out overlap");
     refused(hsort_scatter(ctx, values, 4, 4, index, index, 4, NULL), "index and out overlap");
+    if (size > 1) {
+        const char *const differs = "differs between ranks";
+        refused(hsort_argsort(ctx, rank == 0 ? HSORT_U32 : HSORT_I32, HSORT_ASCENDING, keys, 4, index, NULL,
+                              4, NULL),
+                differs);
+        refused(
+            hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){rank == 0}, 1, other, NULL),
+            differs);
+        refused(hsort_gather(ctx, values, 4, rank == 0 ? 4 : 2, index, other, 4, NULL), differs);
+        refused((rank == 0 ? hsort_gather : hsort_scatter)(ctx, values, 4, 4, index, other, 4, NULL),
+                differs);
+    }
     index[2] = rank == size - 1 ? 4 * size : 0;
     refused(hsort_gather(ctx, values, 4, 4, index, other, 4, NULL), "outside");
     refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){4 * size}, 1, other, NULL), "position");
+    refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){-1}, 1, other, NULL),
+            "position -1");
     refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, NULL, 1, other, NULL), "positions is NULL");
     refused(hsort_unique(ctx, HSORT_U32, keys, 4, NULL, NULL, NULL, NULL, NULL, NULL), "kept is NULL");
     refused(hsort_unique(ctx, HSORT_U32, keys, 3, keys + 1, index, NULL, NULL, NULL, NULL), "keys_out and keys overlap");
@@ -126,6 +140,8 @@ static void run_overlaps(void)
     refused(hsort_argsort(ctx, u64, up, k, 4, a.index + 3, NULL, 4, NULL), "keys and index overlap");
     refused(hsort_argsort(ctx, u64, up, k, 4, b.index, far + 3, 4, NULL), "index and keys_out overlap");
     refused(hsort_argsort(ctx, u64, up, k, 4, b.index, k + 1, 4, NULL), "keys and keys_out overlap");
+    refused(hsort_unique(ctx, u64, k, 4, NULL, b.index, a.index, NULL, NULL, NULL),
+            "counts and keys overlap");
     refused(hsort_argsort_columns(ctx, (const void *[]){k, v}, fields, 2, 4, a.index + 7, 4, NULL),
             "a column and index overlap");
     if (rank == size - 1) // of one rank alone it is an error of all
@@ -140,6 +156,49 @@ static void run_overlaps(void)
           hsort_last_error(ctx));
     CHECK(memcmp(far, far + 4, 4 * sizeof *far) == 0,
           "keys that are their own values are not what they were");
+}
+
+/* More positions than the engine searches, or ranks sum, at a time; key i of all is at position i. */
+static void select_many(void)
+{
+    enum { MANY = ENGINE_SEARCH_MAX + 5 };
+    static uint32_t keys[MANY], selected[MANY];
+    static int64_t positions[MANY];
+    for (int i = 0; i < MANY; i++) {
+        keys[i] = (uint32_t)(rank * MANY + i);
+        positions[i] = (int64_t)(MANY - 1 - i) * size;
+    }
+    CHECK(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, MANY, positions, MANY, selected, NULL) ==
+              HSORT_OK,
+          "%s", hsort_last_error(ctx));
+    for (int i = 0; i < MANY; i++)
+        CHECK(selected[i] == positions[i], "position %lld: key %u", (long long)positions[i], selected[i]);
+}
+
+/* Keys of 4 bytes, as many on each rank, of which a sort makes codes itself; one rank wants them back, and one has
+ * them at an odd place. They come in reverse. */
+static void sort_even(void)
+{
+    enum { EACH = 1 << 14 };
+    static uint32_t keys[EACH], keys_out[EACH];
+    static int64_t index[EACH];
+    static unsigned char memory[sizeof keys + 1];
+    unsigned char *records = memory + (rank == 0);
+    const hsort_field field = {.type = HSORT_U32};
+    for (int i = 0; i < EACH; i++)
+        keys[i] = (uint32_t)((size - rank) * EACH - 1 - i);
+    memcpy(records, keys, sizeof keys);
+    CHECK(hsort_argsort(ctx, HSORT_U32, HSORT_ASCENDING, keys, EACH, index, rank == 0 ? keys_out : NULL, EACH,
+                        NULL) == HSORT_OK,
+          "%s", hsort_last_error(ctx));
+    CHECK(hsort_sort_records(ctx, records, sizeof *keys, &field, 1, EACH, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    memcpy(keys, records, sizeof keys);
+    for (int i = 0; i < EACH; i++) {
+        const int64_t at = (int64_t)rank * EACH + i;
+        CHECK(index[i] == (int64_t)size * EACH - 1 - at && keys[i] == at && (rank > 0 || keys_out[i] == at),
+              "position %lld: index %lld, key %u", (long long)at, (long long)index[i], keys[i]);
+    }
 }
 
 static bool create(hsort_engine engine, hsort_exchange exchange, size_t limit)
@@ -163,6 +222,7 @@ static void run_context(hsort_engine engine, hsort_exchange exchange, size_t lim
     run_all(limit == 0 || limit > LITTLE ? RECORDS : GATHER, seed);
     run_refusals();
     run_overlaps();
+    select_many();
     hsort_destroy(&ctx);
 }
 
@@ -200,6 +260,11 @@ int main(int argc, char **argv)
         buffer_kinds = device_buffer_kinds(infos[rank].gpu_index);
         hsort_destroy(&ctx);
     }
+    for (int i = 0; i < 2; i++)
+        if (create(engine, i == 0 ? HSORT_EXCHANGE_AUTO : HSORT_EXCHANGE_PARTITION, 0)) {
+            sort_even();
+            hsort_destroy(&ctx);
+        }
     run_context(engine, HSORT_EXCHANGE_AUTO, 0, seed);
     run_context(engine, HSORT_EXCHANGE_DIRECT, cuda ? 0 : 512 << 20, seed + 1);
     run_context(engine, seed % 2 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_PARTITION, 0, seed + 2);

@@ -123,6 +123,20 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
     keys_are_far = false;
 }
 
+/* Keys of 2 bytes that go through less memory than they have. */
+static void check_pieces(uint64_t *random)
+{
+    size_t bytes;
+    keys_are_far = true;
+    hsort_context *ctx = open_context(false, HSORT_EXCHANGE_AUTO, 0);
+    CHECK(hsort_workspace(ctx, HSORT_I16, 1, &bytes) == HSORT_OK, "no workspace");
+    hsort_destroy(&ctx);
+    ctx = open_context(false, HSORT_EXCHANGE_AUTO, bytes + COUNT);
+    check_sort(ctx, HSORT_I16, HSORT_DESCENDING, COUNT, 1, "keys of 2 bytes", random);
+    hsort_destroy(&ctx);
+    keys_are_far = false;
+}
+
 /* Records in the reverse order, most of which change ranks, in one pass. */
 static void check_records(hsort_context *ctx)
 {
@@ -255,6 +269,8 @@ int main(int argc, char **argv)
             check_share(cuda, far, HSORT_F64, shares[i], &random);
             check_share(cuda, far, HSORT_U32, shares[i], &random);
         }
+    if (!cuda)
+        check_pieces(&random);
     check_turns(cuda, &random);
     for (int call = 0; !cuda && call < 4; call++)
         check_after_sort(call, &random);

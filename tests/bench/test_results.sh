@@ -96,7 +96,7 @@ for keys in jobs/results/*/keys.csv; do
     "$python" jobs/keys_table.py "$keys" kernels/measured.md
 done
 # What a table says of mixtures is what `hypersort bench` has said of them.
-said=$(PYTHONPATH=jobs "$python" - jobs/results/*/keys.csv <<'END'
+said=$(env PYTHONPATH=jobs "$python" - jobs/results/*/keys.csv <<'END'
 import re, sys
 from keys_table import mixture_ratios, read_rows, select
 told = r"mixtures:\d+: \w+, (\w+), (\d+) keys: worst ([\d.]+) \(.*\), 10th percentile ([\d.]+), median ([\d.]+), ratio"

@@ -196,7 +196,7 @@ typedef struct hsort_rank_info {
     int gpu_index;           /* as CUDA counts them in this process */
     int gpu_sharers;         /* ranks on this GPU, this one included */
     int numa_node;           /* nearest to the GPU, or where the cores are */
-    int cores;               /* that the rank's threads may use */
+    int cores;               /* that the rank's threads may use, or fewer, by a quota of CPU time */
     char cpus[64];           /* the list of those cores' processing units, e.g. "0-7,16-23" */
     int bound_by_launcher;   /* 1: the mask came from the launcher and was left alone */
 } hsort_rank_info;

@@ -6,7 +6,8 @@
  *      ones spread over them, near where they can; a rank that was given a GPU of its own takes it, whatever
  *      the others see. GPUs are compared by UUID: indices are private to a process, and a MIG instance has
  *      the PCI bus of the whole GPU.
- *   2. which GPU they take (so that a shared one is known) and which cores they request.
+ *   2. which GPU they take (so that a shared one is known), which cores they request, and by which quota of CPU time they are
+ *      bound: ranks with the same one have as many threads as it has cores, shared out, and not more.
  *
  * "The launcher left this rank unbound" means: every thread of the process may run wherever its cgroup lets
  * it. Two things must not be taken for the launcher's mask: the one that an earlier context of this process
@@ -18,6 +19,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/host_cores.h"
 
 enum { MASK_BITS = 8192, LONG_BITS = 8 * sizeof(unsigned long) };
 
@@ -35,6 +37,7 @@ struct gpus_seen {
 struct rank_request {
     char uuid[sizeof((struct cuda_device *)0)->uuid]; /* "" without a GPU */
     struct mask request;
+    struct host_core_limit limit;
 };
 
 /* What this rank knows of its node. */
@@ -48,6 +51,7 @@ struct node_survey {
     struct rank_request *requested; /* [node_size] */
     struct core_requests requests;  /* of the node's ranks */
     int gpu_sharers;                /* ranks that take this rank's GPU, itself included */
+    uint64_t limit_sharers;         /* and that share its limit of CPU time */
 };
 
 static void mask_pack(hwloc_const_cpuset_t cpus, struct mask *mask)
@@ -303,14 +307,17 @@ static hsort_status choose_device(const struct node_survey *survey, int *device)
                               : placement_choose_gpu(survey->near, alike, node->devices, before, device);
 }
 
-/* Read what the others take: their requests, and how many share this rank's GPU. Not collective. */
+/* Read what the others take: their requests, and how many share this rank's GPU and limit. Not collective. */
 static hsort_status read_requests(struct node_survey *survey)
 {
-    const char *own = survey->requested[survey->node.node_rank].uuid;
+    const struct rank_request *own = &survey->requested[survey->node.node_rank];
     survey->gpu_sharers = 0;
+    survey->limit_sharers = 0;
     for (int rank = 0; rank < survey->node.node_size; rank++) {
-        TRY(mask_unpack(&survey->requested[rank].request, survey->requests.cpus[rank]));
-        survey->gpu_sharers += strcmp(survey->requested[rank].uuid, own) == 0;
+        const struct rank_request *other = &survey->requested[rank];
+        TRY(mask_unpack(&other->request, survey->requests.cpus[rank]));
+        survey->gpu_sharers += strcmp(other->uuid, own->uuid) == 0;
+        survey->limit_sharers += other->limit.place == own->limit.place;
     }
     return HSORT_OK;
 }
@@ -322,7 +329,7 @@ static hsort_status exchange_requests(struct comm *comm, struct node_survey *sur
     const int first = MPI_Allgather(&seen, 2, MPI_UINT64_T, survey->seen, 2, MPI_UINT64_T, comm->node);
     const hsort_status chosen = choose_device(survey, device);
 
-    struct rank_request mine = {.uuid = ""};
+    struct rank_request mine = {.uuid = "", .limit = host_core_limit()};
     if (*device >= 0)
         memcpy(mine.uuid, survey->node.device[*device].uuid, sizeof mine.uuid);
     hwloc_bitmap_t request = survey->requests.cpus[comm->node_rank];
@@ -378,6 +385,15 @@ _Static_assert(sizeof((hsort_rank_info *)0)->host == sizeof((struct comm *)0)->h
                    sizeof((hsort_rank_info *)0)->gpu_pci == sizeof((struct cuda_device *)0)->pci,
                "describe_placement() copies whole fields");
 
+/* No more threads than this rank's part of the CPU time that it may take; one at least. */
+static void limit_cores(const struct node_survey *survey, struct placement *placement)
+{
+    const struct host_core_limit *limit = &survey->requested[survey->node.node_rank].limit;
+    const uint64_t part = limit->thousandths / 1000 / survey->limit_sharers;
+    if (limit->place != 0 && part < (uint64_t)placement->cores)
+        placement->cores = part > 0 ? (int)part : 1;
+}
+
 /* Settle, and bind if this rank may. Not collective. */
 static hsort_status settle_and_bind(struct node_survey *survey, struct placement *placement)
 {
@@ -414,8 +430,10 @@ hsort_status placement_here(struct comm *comm, int devices, hsort_binding bindin
         status = exchange_requests(comm, &survey, &placement->device);
     if (status == HSORT_OK && all_ready)
         status = settle_and_bind(&survey, placement);
-    if (status == HSORT_OK && all_ready)
+    if (status == HSORT_OK && all_ready) {
+        limit_cores(&survey, placement);
         describe_placement(comm, &survey, placement, info);
+    }
     survey_close(&survey);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
+#include "kernels/base/host_cores.h"
 #include "mpi/comm/placement.h"
 #include "tests/mpi/placement_alone.h"
 #include "tests/support/ranks.h"
@@ -20,6 +21,14 @@ hsort_status cuda_device_get(int index, struct cuda_device *device)
         return status_fail(HSORT_NO_DEVICE, "there is no GPU %d", index);
     *device = visible[index];
     return HSORT_OK;
+}
+
+/* The CPU time that this rank may take is this file's as well. */
+static struct host_core_limit core_limit;
+
+struct host_core_limit host_core_limit(void)
+{
+    return core_limit;
 }
 
 /* Let this rank see one more GPU: the one called `uuid`. */
@@ -144,6 +153,31 @@ static void check_kept_mask(const cpu_set_t *cpus)
               most = mask > comm.size ? mask : comm.size;
     CHECK(together != mask || cores == most, "%d ranks on %d cores run %d threads", comm.size, mask, cores);
     placement_release(&got.placement);
+    pretend(NULL, NULL);
+}
+
+static int cores_within(uint64_t place, uint64_t thousandths)
+{
+    core_limit = (struct host_core_limit){place, thousandths};
+    struct result got = place_well(0, HSORT_BINDING_NONE);
+    placement_release(&got.placement);
+    core_limit = (struct host_core_limit){0};
+    return got.info.cores;
+}
+
+/* A machine with many cores, and a quota of a container or of each rank: three cores and a half for each. */
+static void test_core_limits(void)
+{
+    const uint64_t size = (uint64_t)comm.size, own = (uint64_t)comm.rank + 1;
+    pretend("HWLOC_SYNTHETIC", "core:1024 pu:1");
+    const int all = cores_within(0, 0);
+    CHECK(all == 1024 / comm.size || all == 1024 / comm.size + 1, "without a limit %d cores", all);
+    CHECK(cores_within(4711, 3500 * size) == 3, "a limit of all ranks");
+    CHECK(cores_within(4711, 999 * size) == 1, "less than a core for each");
+    CHECK(cores_within(own, 3500) == 3, "a limit of each rank");
+    CHECK(cores_within(comm.rank > 0 ? 4711 : 0, 3000 * (size - 1)) == (comm.rank > 0 ? 3 : all),
+          "a limit that rank 0 does not have");
+    CHECK(cores_within(4711, 5000 * 1000 * size) == all, "a limit of more than there is");
     pretend(NULL, NULL);
 }
 
@@ -475,6 +509,7 @@ int main(int argc, char **argv)
     } else {
         const cpu_set_t mask = affinity();
         check_kept_mask(&mask);
+        test_core_limits();
         test_bound_here();
         test_threads_apart();
         test_this_machine();

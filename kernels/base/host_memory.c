@@ -12,10 +12,7 @@ struct memory_kind {
 };
 
 static const struct memory_kind kinds[] = {
-    {{"cgroup", "memory"},
-     "memory.limit_in_bytes",
-     "memory.usage_in_bytes",
-     "total_inactive_file",
+    {{"cgroup", "memory"}, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
      "total_active_file"},
     {{"cgroup2", ""}, "memory.max", "memory.current", "inactive_file", "active_file"},
 };

@@ -128,9 +128,8 @@ static void join_inspections(const struct engine_inspection *part, struct engine
 }
 
 /* Not by a critical section: all that have no name are one, and the caller may be in it. */
-#pragma omp declare reduction(join                       \
-                              : struct engine_inspection \
-                              : join_inspections(&omp_in, &omp_out)) initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(join : struct engine_inspection : join_inspections(&omp_in, &omp_out)) \
+    initializer(omp_priv = omp_orig)
 
 hsort_status host_inspect_elements(struct engine *engine, const struct engine_elements *elements,
                                    struct engine_inspection *result)
@@ -144,8 +143,7 @@ hsort_status host_inspect_elements(struct engine *engine, const struct engine_el
     if (count == 0)
         return HSORT_OK;
 #pragma omp parallel num_threads(threads) if (threads > 1 && count * words >= PARALLEL_COUNT) \
-    reduction(join                                                                            \
-              : found)
+    reduction(join : found)
     {
         const int64_t parts = omp_get_num_threads(), own = omp_get_thread_num(), each = count / parts;
         look_at_range(elements, own * each, own == parts - 1 ? count : (own + 1) * each, &found);

@@ -24,7 +24,7 @@ struct placement {
     int device;               /* index among the GPUs this rank sees; -1: none */
     int numa_node;            /* -1: unknown */
     hwloc_cpuset_t cpus;      /* cores to run on; owned, hwloc_bitmap_free() */
-    int cores; /* of them, counted as cores, not as hardware threads; no more than a quota of CPU time pays */
+    int cores;                /* of them, counted as cores, not as hardware threads; no more than a quota of CPU time pays */
     bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
     struct placement_binding *binding; /* of the process; placement_release() undoes it; owned; NULL: none */
 };

@@ -31,7 +31,7 @@
 
 enum {
     ROUNDS_MAX = 340,      // 63 bits of keys, an eighth less each time
-    RANGES_OF_THREAD = 256 // that one searches at least: a round of fewer is over before another thread is awake
+    RANGES_OF_THREAD = 256 // that one searches at least: for fewer it does not pay to wake another
 };
 
 /* A key to probe with, and for how many it speaks. */

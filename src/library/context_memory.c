@@ -30,6 +30,11 @@ size_t usable_bytes(size_t free_bytes)
     return free_bytes - free_bytes / 64;
 }
 
+size_t free_bytes_for(size_t usable)
+{
+    return usable + usable / 63 + 1;
+}
+
 hsort_status context_free_bytes(const hsort_context *ctx, size_t *bytes)
 {
     TRY(ctx->engine->ops->memory_free(ctx->engine, bytes));

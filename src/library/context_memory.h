@@ -30,6 +30,9 @@ hsort_status context_reserve_all(hsort_context *ctx, const struct memory_need *n
 /* Of bytes that are free, those to count on: allocations are rounded up, and the engine's own kernels want some memory too. Pure. */
 size_t usable_bytes(size_t free_bytes);
 
+/* So many free that those to count on are `usable`. Pure. */
+size_t free_bytes_for(size_t usable);
+
 /* Engine memory that this rank may take beside what the context keeps; blocks of spare memory that nobody has make way. Ranks that
  * share a GPU share what is free, unless each has a limit. Not collective. Errors: the engine's. */
 hsort_status context_free_bytes(const hsort_context *ctx, size_t *bytes);

@@ -100,8 +100,7 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
     TRY(pass_slot_find(most, (size_t)key_bytes, usable_bytes(limit), planned_workspace, &slot, &elements,
                        &bytes));
     plan->passes = elements > 0 ? 2 : 0;
-    bytes += elements > 0 ? 0 : bytes / 63 + 1; // of which usable_bytes() leaves the slots
-    plan->engine_bytes = (double)bytes;
+    plan->engine_bytes = (double)(elements > 0 ? bytes : free_bytes_for(bytes));
     if (elements == 0)
         return HSORT_OK;
     plan->runs = plan->segments = pass_parts(plan->shard_capacity, elements);

@@ -82,7 +82,7 @@ static hsort_status find_own_slot(struct passes *p, int64_t *slot)
                        slot, &need));
     if (*slot > 0)
         return HSORT_OK;
-    need += need / 63 + 1; // of which need is what usable_bytes() leaves
+    need = free_bytes_for(need);
     return status_fail(hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY
                                                                      : HSORT_HOST_MEMORY,
                        "%zu bytes of engine memory do not do for %lld %s: two passes take at least %zu", have,

@@ -1,8 +1,8 @@
 /* Exact cuts of many runs in host memory. For each cut a rank keeps, of each of its runs, the range in which the
  * cut may still be; all cuts are narrowed at once, in rounds:
  *
- *     1. offer    of each open cut the rank's median of medians: of its ranges' middle keys, the one with half
- *                 of the keys in ranges with smaller or equal ones                                Allgather
+ *     1. offer    of each open cut the rank's weighted median of one key of each range, the one with half of the
+ *                 keys in ranges with smaller or equal ones                                       Allgather
  *     2. probe    the same of all ranks' offers, by their weights: one probe for each cut, known to all
  *     3. count    keys of each range less than, and not greater than, the probe: summed over the rank's runs,
  *                 then over the ranks                                                             Allreduce
@@ -13,9 +13,18 @@
  *     offers   4 (of 4 and 6)       4           probe 4: 3 keys are less, 6 are not greater: 3 <= 4 < 6, it is 4
  *     cuts     1 4 | 4 7   | 5 6    0 2 | 4 9   one 4 more is needed, and the lowest run gives it
  *
- * A probe has at least an eighth of the keys on either side, for any keys: half of the ranks' keys lie with ranks
- * that offer no more, half of these in ranges whose middle is no more, and half of such a range up to the middle.
- * So ROUNDS_MAX rounds find any cut; random keys take about as many as their number has bits.
+ * Which key of a range: first an estimate, as if the keys of all ranges lay alike. The cut then lies as far into each range as
+ * into all of them, give or take a few times the square root of their number. The key that much beyond it, on the side where
+ * most keys are, mostly shuts these out, and the next estimate those of the other side, so two rounds leave about the root:
+ *
+ *     keys of all ranges   |---------------c----------------------------|      c: the cut
+ *     first probe          |---------------c-x                                 all behind x is out
+ *     second probe                       x-c-|                                 all before x is out
+ *
+ * Where estimates have missed twice, that is left more than three quarters, a range's middle key is taken from then on: a median
+ * of medians, which has at least an eighth of the keys on either side, for any keys. Half of the ranks' keys lie with ranks that
+ * offer no more, half of these in ranges whose middle is no more, and half of such a range up to the middle. So ROUNDS_MAX
+ * rounds find any cut. Rejected: middle keys only, which take as many rounds as the number of random keys has bits.
  *
  * Not the search of splitters.c: there a look at keys is a kernel's launch, so thousands of probes share a few
  * rounds, and an offer is a position in one run. Here a look is a load from memory; with so many probes each would
@@ -23,6 +32,7 @@
  *
  * Source: run_cuts.h. */
 #include "mpi/exchange/run_cuts.h"
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +40,10 @@
 #include "kernels/base/lesser.h"
 
 enum {
-    ROUNDS_MAX = 340,      // 63 bits of keys, an eighth less each time
-    RANGES_OF_THREAD = 256 // that one searches at least: for fewer it does not pay to wake another
+    MISSES_MAX = 2,                // of estimates, after which a cut goes by middle keys
+    ROUNDS_MAX = 340 + MISSES_MAX, // 63 bits of keys, an eighth less each time
+    DEVIATIONS = 2,                // of keys that lie alike, by which an estimate goes beyond the cut
+    RANGES_OF_THREAD = 256         // that one searches at least: for fewer it does not pay to wake another
 };
 
 /* A key to probe with, and for how many it speaks. */
@@ -62,6 +74,8 @@ struct run_cuts {
     struct cut_offer *of_ranks;  /* [size] */
     struct cut_count *own, *sum; /* [at_once] */
     int64_t *rest;               /* [at_once] keys before the cut that lie in its ranges, all ranks */
+    int64_t *inside;             /* [at_once] keys in its ranges, all ranks */
+    int *missed;                 /* [at_once] estimates that have */
     bool *found;                 /* [at_once] the ranges hold equal keys only */
     int64_t *equal, *before;     /* [at_once] own keys in the ranges; those of lower ranks */
 };
@@ -80,6 +94,8 @@ void run_cuts_close(struct run_cuts *c)
     free(c->own);
     free(c->sum);
     free(c->rest);
+    free(c->inside);
+    free(c->missed);
     free(c->found);
     free(c->equal);
     free(c->before);
@@ -95,8 +111,8 @@ static size_t count_ranges(int64_t runs, int at_once)
 size_t run_cuts_bytes(int ranks, int64_t runs, int at_once)
 {
     const size_t most = (size_t)at_once, size = (size_t)ranks;
-    const size_t of_cut =
-        sizeof(struct cut_offer) + 2 * sizeof(struct cut_count) + 3 * sizeof(int64_t) + sizeof(bool);
+    const size_t of_cut = sizeof(struct cut_offer) + 2 * sizeof(struct cut_count) + 4 * sizeof(int64_t) +
+                          sizeof(int) + sizeof(bool);
     return count_ranges(runs, at_once) * (sizeof(struct cut_range) + sizeof(struct cut_offer)) +
            size * (most + 1) * sizeof(struct cut_offer) + most * of_cut;
 }
@@ -118,11 +134,13 @@ hsort_status run_cuts_open(const struct comm *comm, int64_t runs, int at_once, s
     c->own = calloc(most, sizeof *c->own);
     c->sum = calloc(most, sizeof *c->sum);
     c->rest = calloc(most, sizeof *c->rest);
+    c->inside = calloc(most, sizeof *c->inside);
+    c->missed = calloc(most, sizeof *c->missed);
     c->found = calloc(most, sizeof *c->found);
     c->equal = calloc(most, sizeof *c->equal);
     c->before = calloc(most, sizeof *c->before);
     if (c->range && c->middle && c->offer && c->gathered && c->of_ranks && c->own && c->sum && c->rest &&
-        c->found && c->equal && c->before)
+        c->inside && c->missed && c->found && c->equal && c->before)
         return HSORT_OK;
     run_cuts_close(c);
     *cuts = NULL;
@@ -153,16 +171,33 @@ static struct cut_offer weighted_median(struct cut_offer *offers, int64_t count)
     return (struct cut_offer){.weight = 0};
 }
 
+static bool is_estimated(const struct run_cuts *c, int64_t cut)
+{
+    return c->missed[cut] < MISSES_MAX;
+}
+
+/* How far into each range lies the key to offer, as a part of the range. */
+static double offered_part(const struct run_cuts *c, int64_t cut)
+{
+    const double all = (double)c->inside[cut], before = (double)c->rest[cut] + 0.5;
+    if (!is_estimated(c, cut) || c->rest[cut] < 0 || c->rest[cut] >= c->inside[cut])
+        return 0.5; // by the latter, some run is not sorted
+    const double beyond = DEVIATIONS * sqrt(before * (all - before) / all);
+    return (2 * before < all ? before + beyond : before - beyond) / all;
+}
+
 /* This rank's offer for one cut. */
 static struct cut_offer offer_for_cut(const struct run_cuts *c, const struct run_set *set, int64_t cut)
 {
     const struct cut_range *range = c->range + cut * c->runs;
     struct cut_offer *middle = c->middle + cut * c->runs;
+    const double part = offered_part(c, cut);
     int64_t count = 0;
     for (int64_t run = 0; run < c->runs && !c->found[cut]; run++) {
         const int64_t begin = range[run].begin, keys = range[run].end - begin;
+        const int64_t at = int64_clamp((int64_t)(part * (double)keys), 0, keys - 1);
         if (keys > 0)
-            middle[count++] = (struct cut_offer){.code = set->code_at(set->state, cut, run, begin + keys / 2),
+            middle[count++] = (struct cut_offer){.code = set->code_at(set->state, cut, run, begin + at),
                                                  .weight = (uint64_t)keys};
     }
     return weighted_median(middle, count);
@@ -238,8 +273,14 @@ static bool narrow_run_cut(struct run_cuts *c, int64_t cut)
 {
     const struct cut_count sum = c->sum[cut];
     const bool lower = c->rest[cut] < sum.less, higher = c->rest[cut] >= sum.not_greater;
+    const int64_t left = lower    ? sum.less
+                         : higher ? c->inside[cut] - sum.not_greater
+                                  : sum.not_greater - sum.less;
     if (c->found[cut])
         return false;
+    if (is_estimated(c, cut) && left > c->inside[cut] - c->inside[cut] / 4)
+        c->missed[cut]++;
+    c->inside[cut] = left;
     // Without a key in any range, the cut is where they all are.
     c->found[cut] = (!lower && !higher) || c->offer[cut].weight == 0;
     for (int64_t run = 0; run < c->runs && c->offer[cut].weight > 0; run++) {
@@ -258,12 +299,14 @@ static void start_cuts(struct run_cuts *c, const struct run_set *set, const int6
 {
     for (int64_t cut = 0; cut < count; cut++) {
         // At either end of all keys the ranges are empty at once.
-        const bool inside = positions[cut] > 0 && positions[cut] < total;
-        c->rest[cut] = inside ? positions[cut] : 0;
-        c->found[cut] = !inside;
+        const bool searched = positions[cut] > 0 && positions[cut] < total;
+        c->rest[cut] = searched ? positions[cut] : 0;
+        c->inside[cut] = searched ? total : 0;
+        c->missed[cut] = 0;
+        c->found[cut] = !searched;
         for (int64_t run = 0; run < c->runs; run++) {
-            const int64_t end = inside || positions[cut] > 0 ? set->count[run] : 0;
-            c->range[cut * c->runs + run] = (struct cut_range){.begin = inside ? 0 : end, .end = end};
+            const int64_t end = searched || positions[cut] > 0 ? set->count[run] : 0;
+            c->range[cut * c->runs + run] = (struct cut_range){.begin = searched ? 0 : end, .end = end};
         }
     }
 }
@@ -316,18 +359,17 @@ static hsort_status deal_equal(struct run_cuts *c, int count, int64_t *cut_offse
 static hsort_status start_within(struct run_cuts *c, const int64_t *positions, int count,
                                  const int64_t *begin, const int64_t *end)
 {
-    hsort_status status = HSORT_OK;
-    memset(c->equal, 0, (size_t)count * sizeof *c->equal);
+    memset(c->own, 0, (size_t)count * sizeof *c->own);
     for (int64_t i = 0; i < count * c->runs; i++) {
         c->range[i] = (struct cut_range){.begin = begin[i], .end = end[i]};
-        c->equal[i / c->runs] += begin[i];
+        c->own[i / c->runs].less += begin[i];
+        c->own[i / c->runs].not_greater += end[i];
     }
-    memcpy(c->before, c->equal, (size_t)count * sizeof *c->before);
-    if (!comm_is_alone(c->comm))
-        status = comm_check(MPI_Allreduce(c->equal, c->before, count, MPI_INT64_T, MPI_SUM, c->comm->world),
-                            "MPI_Allreduce", true);
+    const hsort_status status = sum_counts(c, count);
     for (int cut = 0; cut < count; cut++) {
-        c->rest[cut] = positions[cut] - c->before[cut];
+        c->rest[cut] = positions[cut] - c->sum[cut].less;
+        c->inside[cut] = c->sum[cut].not_greater - c->sum[cut].less;
+        c->missed[cut] = 0;
         c->found[cut] = false;
     }
     return status;

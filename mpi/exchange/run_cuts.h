@@ -39,7 +39,8 @@ void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
  * Errors   this rank's own: it has kept to the schedule. HSORT_MPI; HSORT_INTERNAL if a run is not sorted: cuts
  *          are then some numbers 0 .. count.
  * Source   Varman, Scheufler, Iyer, Ricard, "Merging multiple lists on hierarchical-memory multiprocessors",
- *          1991, section 3 (selection in several sorted lists); Saukas, Song, "A note on parallel selection on
+ *          1991, section 3 (selection in several sorted lists); Floyd, Rivest, "Expected time bounds for selection",
+ *          1975 (estimates on either side of the key that is looked for); Saukas, Song, "A note on parallel selection on
  *          coarse-grained multicomputers", 1999 (weighted medians of medians). */
 hsort_status run_cuts_find(struct run_cuts *cuts, const struct run_set *set, int64_t total,
                            const int64_t *positions, int64_t count, int64_t *cut_offset);

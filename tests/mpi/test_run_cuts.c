@@ -11,6 +11,7 @@
  *     test_run_cuts        cases drawn by a seed
  *     test_run_cuts all    every number of runs, 1 to 40, with every kind of keys */
 #include <omp.h>
+#include <stdatomic.h>
 #include "kernels/base/keytype.h"
 #include "mpi/exchange/piece_messages.h"
 #include "mpi/exchange/run_cuts.h"
@@ -26,7 +27,8 @@ struct runs {
     int64_t runs;
     int64_t count[MOST_RUNS];
     uint64_t key[MOST_RUNS][MOST_KEYS];
-    uint64_t step; /* unless 0: huge runs, of which run j has key (position * step + j) */
+    uint64_t step;   /* unless 0: huge runs, of which run j has key (position * step + j * behind) */
+    uint64_t behind; /* 1, or so much that the runs follow each other */
 };
 
 /* A key and where it lies. */
@@ -46,12 +48,14 @@ static uint64_t key_at(const void *state, int64_t run, int64_t at)
     const struct runs *own = state;
     CHECK(at >= 0 && at < own->count[run], "%s: key %lld of run %lld is looked at", faults_case,
           (long long)at, (long long)run);
-    return own->step ? (uint64_t)at * own->step + (uint64_t)run : own->key[run][at];
+    return own->step ? (uint64_t)at * own->step + (uint64_t)run * own->behind : own->key[run][at];
 }
 
 /* With find_within(): the ranges that it was told, of its cuts. */
 static const int64_t *window_begin, *window_end; /* [window_cuts * own runs] */
 static int window_cuts;
+
+static atomic_llong looks; /* at keys, since the last call of find() began */
 
 static bool is_within(int64_t cut, int64_t run, int64_t at)
 {
@@ -66,6 +70,7 @@ static key_code code_at(const void *state, int64_t cut, int64_t run, int64_t at)
     const key_code key = key_at(state, run, at);
     CHECK(omp_get_num_threads() <= comm.threads, "%s: %d threads search, not %d", faults_case,
           omp_get_num_threads(), comm.threads);
+    atomic_fetch_add(&looks, 1);
     CHECK(is_within(cut, run, at), "%s: key %lld of run %lld does not lie in the range", faults_case,
           (long long)at, (long long)run);
     return halves == 0 ? key : halves == 1 ? key << 64 : key << 64 | key;
@@ -163,6 +168,7 @@ static int64_t *find(hsort_status *status)
     halves = (halves + 1) % 3;
     comm.threads = 1 + halves;
     status_clear();
+    atomic_store(&looks, 0);
     faults_watch(60);
     *status = run_cuts_find(tables, &set, total, position, cuts, cut_offset);
     faults_watch(0);
@@ -278,6 +284,7 @@ static void test_huge(int number, uint64_t seed)
         struct runs *own = &of_rank[rank];
         own->runs = (int64_t)(check_random(&seed) % 20);
         own->step = 1 + (check_random(&seed) & 0xffff) % 1000;
+        own->behind = number % 2 ? (uint64_t)1 << 59 : 1;
         for (int64_t run = 0; run < own->runs; run++) {
             own->count[run] = (int64_t)((check_random(&seed) >> 19) >> check_random(&seed) % 45);
             total += own->count[run];
@@ -302,6 +309,30 @@ static void test_huge(int number, uint64_t seed)
               (unsigned long long)least);
     }
     free(cut_offset);
+}
+
+/* Where keys of all runs lie alike, estimates find the cuts with few looks: fewer than middle keys would, which take a search of
+ * the rest of each range in each of BITS rounds at least. */
+static void test_few_looks(void)
+{
+    enum { RUNS = 16, BITS = 40, CUTS = 30 };
+    hsort_status status;
+    snprintf(faults_case, sizeof faults_case, "keys that lie alike");
+    total = 0;
+    for (int rank = 0; rank < comm.size; rank++) {
+        of_rank[rank].runs = RUNS;
+        of_rank[rank].step = 1000;
+        of_rank[rank].behind = 1;
+        for (int64_t run = 0; run < RUNS; run++)
+            total += of_rank[rank].count[run] = (int64_t)1 << BITS;
+    }
+    cuts = CUTS;
+    for (int cut = 0; cut < CUTS; cut++)
+        position[cut] = total / (CUTS + 1) * (cut + 1);
+    free(find(&status));
+    const long long each = atomic_load(&looks) / (CUTS * RUNS);
+    CHECK(status == HSORT_OK, "%s: %s", faults_case, status_text());
+    CHECK(each < BITS * BITS / 4, "%s: %lld looks at each run for a cut", faults_case, each);
 }
 
 /* Runs that are not sorted: numbers within the runs come out, on every rank after as many messages. */
@@ -358,6 +389,7 @@ int main(int argc, char **argv)
         test_huge(i, check_random(&shared_seed));
         test_unsorted(i, check_random(&shared_seed));
     }
+    test_few_looks();
     test_too_many_cuts();
     if (rank == 0)
         printf("%d small cases, %d huge ones, on %d ranks\n", small, HUGE_CASES, size);

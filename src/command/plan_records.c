@@ -254,6 +254,17 @@ static hsort_status plan_and_print(struct records_plan *plan)
     return report_flush();
 }
 
+static hsort_status look_at_values(struct comm *comm, struct records_plan *plan)
+{
+    struct cli_options options = *plan->options;
+    struct file_in values;
+    options.direct_io = HSORT_CHOICE_OFF; // nothing is read
+    TRY(record_io_open_values(comm, &options, &plan->file, &values));
+    plan->value_bytes = values.element.bytes;
+    file_close(&values);
+    return HSORT_OK;
+}
+
 /* The inputs: collective. */
 static hsort_status open_inputs(struct comm *comm, struct records_plan *plan)
 {
@@ -267,18 +278,8 @@ static hsort_status open_inputs(struct comm *comm, struct records_plan *plan)
     const hsort_status parsed =
         options->key ? record_keys_parse(options->key, &plan->file, &plan->keys) : HSORT_OK;
     hsort_status status = comm_agree(comm, parsed);
-    const struct file_source values = {.paths = &options->values,
-                                       .paths_count = 1,
-                                       .any = true,
-                                       .record_bytes = options->value_bytes,
-                                       .record_word = "--value-bytes"};
-    struct file_in file;
-    if (status == HSORT_OK && options->values) {
-        status = file_open(comm, &values, &file);
-        plan->value_bytes = status == HSORT_OK ? file.element.bytes : 0;
-        if (status == HSORT_OK)
-            file_close(&file);
-    }
+    if (status == HSORT_OK && options->values)
+        status = look_at_values(comm, plan);
     plan->element_bytes =
         plan->file.element.bytes + plan->value_bytes + (options->index ? sizeof(int64_t) : 0);
     return status;

@@ -1,4 +1,5 @@
 #include "src/command/record_io.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "src/command/cli.h"
@@ -15,6 +16,34 @@ struct file_source record_io_source(const struct cli_options *options)
                                 .any = true,
                                 .record_bytes = options->record_bytes,
                                 .record_word = "--record"};
+}
+
+static hsort_status check_values(struct comm *comm, const struct file_in *elements,
+                                 const struct file_in *values)
+{
+    if (values->count != elements->count)
+        return report_fail(comm, HSORT_ARGUMENT, "%s: has %" PRId64 " elements, and %s has %" PRId64,
+                           values->path, values->count, elements->path, elements->count);
+    if (values->element.bytes > CLI_RECORD_MOST)
+        return report_fail(comm, HSORT_ARGUMENT, "%s: has elements of %zu bytes; %d can be moved",
+                           values->path, values->element.bytes, CLI_RECORD_MOST);
+    return HSORT_OK;
+}
+
+hsort_status record_io_open_values(struct comm *comm, const struct cli_options *options,
+                                   const struct file_in *elements, struct file_in *values)
+{
+    const struct file_source source = {.paths = &options->values,
+                                       .paths_count = 1,
+                                       .direct_io = options->direct_io,
+                                       .any = true,
+                                       .record_bytes = options->value_bytes,
+                                       .record_word = "--value-bytes"};
+    TRY(file_open(comm, &source, values));
+    const hsort_status status = check_values(comm, elements, values);
+    if (status != HSORT_OK)
+        file_close(values);
+    return status;
 }
 
 hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io)

@@ -18,6 +18,11 @@ struct record_io {
 /* The input of a command as a file of elements, raw ones of --record bytes. */
 struct file_source record_io_source(const struct cli_options *options);
 
+/* Open --values, which has one for each of `elements`. Collective. Errors file_open()'s, and HSORT_ARGUMENT where there are more or
+ * fewer, or where they are too large; nothing is open then. */
+hsort_status record_io_open_values(struct comm *comm, const struct cli_options *options,
+                                   const struct file_in *elements, struct file_in *values);
+
 /* Not collective. Errors HSORT_ARGUMENT (threads), HSORT_HOST_MEMORY. */
 hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io);
 

@@ -45,25 +45,11 @@ static hsort_status open_elements(struct record_run *run)
 
 static hsort_status open_values(struct record_run *run)
 {
-    const struct cli_options *options = run->options;
-    const struct file_source source = {.paths = &options->values,
-                                       .paths_count = 1,
-                                       .direct_io = options->direct_io,
-                                       .any = true,
-                                       .record_bytes = options->value_bytes,
-                                       .record_word = "--value-bytes"};
-    if (!options->values)
+    if (!run->options->values)
         return HSORT_OK;
-    TRY(file_open(run->comm, &source, &run->values.in));
-    const struct file_in *in = &run->values.in;
+    TRY(record_io_open_values(run->comm, run->options, &run->elements.in, &run->values.in));
     run->values.given = true;
-    run->values.bytes = in->element.bytes;
-    if (in->count != run->elements.in.count)
-        return report_fail(run->comm, HSORT_ARGUMENT, "%s: has %" PRId64 " elements, and %s has %" PRId64,
-                           in->path, in->count, run->elements.in.path, run->elements.in.count);
-    if (in->element.bytes > CLI_RECORD_MOST)
-        return report_fail(run->comm, HSORT_ARGUMENT, "%s: has elements of %zu bytes; %d can be moved",
-                           in->path, in->element.bytes, CLI_RECORD_MOST);
+    run->values.bytes = run->values.in.element.bytes;
     return HSORT_OK;
 }
 

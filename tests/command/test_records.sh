@@ -212,6 +212,7 @@ bad_raw()
 bad_outputs()
 {
     refused 0 2 "short.npy: has 999 elements, and keys.npy has 1000" sort keys.npy -o x --values short.npy -O y
+    refused 0 2 "short.npy: has 999 elements, and keys.npy has 1000" plan keys.npy -n 2 --values short.npy
     refused 0 2 "--values and -O: one lacks the other" sort keys.npy -o x --values events.npy
     refused 0 2 "--values and -O: one lacks the other" sort keys.npy -o x -O y
     refused 0 2 "--value-bytes without --values" sort keys.npy -o x --value-bytes 24

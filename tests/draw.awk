@@ -1,6 +1,6 @@
 # Draw a part of the tests by a seed. A test program stands in the list once for each number of ranks (or threads): NAME_1,
 # NAME_2, ... in growing order. A third of them stay, rounded up; of a program of the list `slow` one alone. So every program stays.
-# With -v brief=1 about every third program stays, of slow ones every fourth, each on one of its numbers. What stays is printed, a name
+# With -v brief=1 about every fourth program stays, of slow ones every sixth, each on one of its numbers. What stays is printed, a name
 # a line.
 #
 #   awk -v seed=SEED -v slow='NAME NAME ...' [-v brief=1] -f draw.awk NAMES
@@ -47,7 +47,7 @@ function keep(program, wanted,    i, last)
 END {
     for (p = 1; p <= all; p++) {
         program = programs[p]
-        if (brief && random(slow_one[program] ? 4 : 3) > 0)
+        if (brief && random(slow_one[program] ? 6 : 4) > 0)
             continue
         keep(program, brief || slow_one[program] ? 1 : int((tests[program] + 2) / 3))
     }

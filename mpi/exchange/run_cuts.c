@@ -209,8 +209,6 @@ static struct cut_offer offer_for_cut(const struct run_cuts *c, const struct run
 static hsort_status agree_on_probes(struct run_cuts *c, int count)
 {
     const int size = c->comm->size, words = OFFER_WORDS * count;
-    if (comm_is_alone(c->comm))
-        return HSORT_OK;
     const hsort_status status = comm_check(
         MPI_Allgather(c->offer, words, MPI_UINT64_T, c->gathered, words, MPI_UINT64_T, c->comm->world),
         "MPI_Allgather", true);
@@ -268,8 +266,8 @@ static hsort_status sum_counts(struct run_cuts *c, int count)
 
 /* ---- 4. narrow ----------------------------------------------------------------------------------------- */
 
-/* Returns whether the cut is still open: the same on every rank, as it follows from sums and probes. */
-static bool narrow_run_cut(struct run_cuts *c, int64_t cut)
+/* What it finds follows from sums and probes, so it is the same on every rank. */
+static void narrow_run_cut(struct run_cuts *c, int64_t cut)
 {
     const struct cut_count sum = c->sum[cut];
     const bool lower = c->rest[cut] < sum.less, higher = c->rest[cut] >= sum.not_greater;
@@ -277,7 +275,7 @@ static bool narrow_run_cut(struct run_cuts *c, int64_t cut)
                          : higher ? c->inside[cut] - sum.not_greater
                                   : sum.not_greater - sum.less;
     if (c->found[cut])
-        return false;
+        return;
     if (is_estimated(c, cut) && left > c->inside[cut] - c->inside[cut] / 4)
         c->missed[cut]++;
     c->inside[cut] = left;
@@ -289,7 +287,6 @@ static bool narrow_run_cut(struct run_cuts *c, int64_t cut)
         range->end = lower ? range->less : higher ? range->end : range->not_greater;
     }
     c->rest[cut] -= higher ? sum.not_greater : lower ? 0 : sum.less;
-    return !c->found[cut];
 }
 
 /* ---- the cuts ------------------------------------------------------------------------------------------ */
@@ -311,10 +308,27 @@ static void start_cuts(struct run_cuts *c, const struct run_set *set, const int6
     }
 }
 
-/* One round. *open: some cut is not found. Collective. */
-static hsort_status narrow_cuts(struct run_cuts *c, const struct run_set *set, int count, bool *open)
+static int search_threads(const struct run_cuts *c, int count)
 {
-    const int threads = (int)int64_clamp(count * c->runs / RANGES_OF_THREAD, 1, c->comm->threads);
+    return (int)int64_clamp(count * c->runs / RANGES_OF_THREAD, 1, c->comm->threads);
+}
+
+/* All rounds of a rank alone: nobody has to be asked, so each cut is found by one thread, which waits for no other. */
+static void narrow_alone(struct run_cuts *c, const struct run_set *set, int count)
+{
+#pragma omp parallel for schedule(dynamic) num_threads(search_threads(c, count))
+    for (int64_t cut = 0; cut < count; cut++)
+        for (int round = 0; !c->found[cut] && round < ROUNDS_MAX; round++) {
+            c->offer[cut] = offer_for_cut(c, set, cut);
+            c->sum[cut] = count_for_cut(c, set, cut);
+            narrow_run_cut(c, cut);
+        }
+}
+
+/* One round. Collective. */
+static hsort_status narrow_cuts(struct run_cuts *c, const struct run_set *set, int count)
+{
+    const int threads = search_threads(c, count);
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t cut = 0; cut < count; cut++)
         c->offer[cut] = offer_for_cut(c, set, cut);
@@ -323,10 +337,18 @@ static hsort_status narrow_cuts(struct run_cuts *c, const struct run_set *set, i
     for (int64_t cut = 0; cut < count; cut++)
         c->own[cut] = count_for_cut(c, set, cut);
     keep_first_error(&status, sum_counts(c, count));
-    *open = false;
     for (int64_t cut = 0; cut < count; cut++)
-        *open = narrow_run_cut(c, cut) || *open;
+        narrow_run_cut(c, cut);
     return status;
+}
+
+/* Is some cut not found? The same on every rank. */
+static bool are_open(const struct run_cuts *c, int count)
+{
+    bool open = false;
+    for (int cut = 0; cut < count; cut++)
+        open = open || !c->found[cut];
+    return open;
 }
 
 /* What is left in the ranges are equal keys: those of lower ranks, then of lower runs go before the cut first.
@@ -379,13 +401,13 @@ static hsort_status start_within(struct run_cuts *c, const int64_t *positions, i
 static hsort_status search(struct run_cuts *c, const struct run_set *set, int count, int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;
-    bool open = false;
-    for (int cut = 0; cut < count; cut++)
-        open = open || !c->found[cut];
-    for (int round = 0; open && round < ROUNDS_MAX; round++)
-        keep_first_error(&status, narrow_cuts(c, set, count, &open));
+    if (comm_is_alone(c->comm))
+        narrow_alone(c, set, count);
+    else
+        for (int round = 0; round < ROUNDS_MAX && are_open(c, count); round++)
+            keep_first_error(&status, narrow_cuts(c, set, count));
     keep_first_error(&status, deal_equal(c, count, cut_offset));
-    if (open)
+    if (are_open(c, count))
         keep_first_error(&status, status_fail(HSORT_INTERNAL, "%lld runs cannot be cut: some are not sorted",
                                               (long long)c->runs));
     return status;

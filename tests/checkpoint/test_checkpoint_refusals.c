@@ -1,6 +1,7 @@
 /* A checkpoint that is not of the same work, damaged, out of sight, or another command's is refused, in words of its own, on
  * every rank, and nothing in its directory is changed. */
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/wait.h>
 #include "tests/checkpoint/checkpoints.h"
 
@@ -214,6 +215,38 @@ static void test_unseen(void)
     MPI_Barrier(comm.world);
 }
 
+/* A command that ends removes its lock; here one does, just before another one locks the file that it has opened. The program is
+ * linked so that fcntl() asks here. */
+static bool lock_goes;
+int __real_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...);
+
+int __wrap_fcntl64(int fd, int command, ...)
+{
+    va_list rest;
+    va_start(rest, command);
+    void *argument = va_arg(rest, void *); // as the C library takes it, whether it is there or not
+    va_end(rest);
+    if (command == F_SETLK && lock_goes) {
+        CHECK(unlink(in_dir("checkpoint/.hypersort-lock")) == 0, "unlink");
+        lock_goes = false;
+    }
+    return __real_fcntl64(fd, command, argument);
+}
+
+/* A child of this process, unlike it, finds that the lock is there and held. */
+static void check_held(void)
+{
+    int ended = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        const int fd = open(in_dir("checkpoint/.hypersort-lock"), O_RDWR);
+        _exit(fd >= 0 && fcntl(fd, F_SETLK, &whole) != 0 ? 0 : 1);
+    }
+    CHECK(waitpid(child, &ended, 0) == child && ended == 0, "it is not held");
+}
+
 /* Another command, a child of rank 0, works in the directory; then it is killed. */
 static void test_lock(void)
 {
@@ -242,16 +275,19 @@ static void test_lock(void)
     }
     MPI_Barrier(comm.world);
     expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "after the other was killed");
-    // And a child of this one finds it held.
-    if (comm.rank == 0 && (child = fork()) == 0) {
-        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        const int fd = open(in_dir("checkpoint/.hypersort-lock"), O_RDWR);
-        _exit(fd >= 0 && fcntl(fd, F_SETLK, &whole) != 0 ? 0 : 1);
-    }
-    CHECK(comm.rank != 0 || (waitpid(child, &ended, 0) == child && ended == 0), "it is not held");
+    if (comm.rank == 0)
+        check_held();
     checkpoint_close(&checkpoint);
     MPI_Barrier(comm.world);
     CHECK(access(in_dir("checkpoint/.hypersort-lock"), F_OK) != 0, "the lock stays");
+    MPI_Barrier(comm.world);
+    lock_goes = comm.rank == 0;
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "as another one ends");
+    if (comm.rank == 0)
+        check_held();
+    CHECK(!lock_goes, "nothing was locked");
+    checkpoint_close(&checkpoint);
+    MPI_Barrier(comm.world);
     finish(&work);
 }
 

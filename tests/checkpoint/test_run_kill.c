@@ -5,6 +5,7 @@
  * A loss of power cannot be tried. What can: that nothing which a line of a journal speaks of is still on its way to the disk when
  * the line is written. */
 #include <sys/mman.h>
+#include "src/checkpoint/run_notes.h"
 #include "tests/checkpoint/runs.h"
 #include "tests/checkpoint/killed_calls.h"
 
@@ -187,8 +188,14 @@ static void test_order(void)
     call_watch.renames = soil_names;
     CHECK(make_segment(&call, 0) == HSORT_OK && make_run(&call, 0, &random) == HSORT_OK, "%s", status_text());
     CHECK(lines == 2 && dirty_count == 0, "%d lines, %d files are not on disk", lines, dirty_count);
+    // Of an output to which a result is dealt out.
+    const struct run_note note = {.is_made = 1};
+    soil(call.out.fd);
+    CHECK(run_files_keep_dealt(call.files, 0, &note, &call.out, 1) == HSORT_OK, "%s", status_text());
+    CHECK(lines == 3 && dirty_count == 0, "%d lines, %d files are not on disk", lines, dirty_count);
+    finish_call(&call); // the output gets its name
+    CHECK(dirty_count == 0, "%d files are not on disk in the end", dirty_count);
     memset(&call_watch, 0, sizeof call_watch);
-    finish_call(&call);
     expect_end(&work);
 }
 

@@ -443,6 +443,7 @@ static void test_users_journal(void)
     struct call call;
     const struct shape shape = usual_shape();
     const struct work work = make_work(HSORT_U64);
+    struct stat facts;
     put_input(&work, shape.elements);
     begin_call(&comm, &work, &shape, &call);
     put_file(in_dir("checkpoint/journal-0"), "mine", 4);
@@ -455,6 +456,14 @@ static void test_users_journal(void)
     expect_team(&comm, HSORT_IO, open_store(&call),
                 "journal-0: cannot be opened: a symbolic link is not followed here");
     remove_on_0(in_dir("checkpoint/journal-0"));
+    put_file(in_dir("empty"), "", 0);
+    call.checkpoint.found = true; // else it was a journal of a sort that was given up, and went
+    CHECK(comm.rank != 0 || link(in_dir("empty"), in_dir("checkpoint/journal-0")) == 0, "link");
+    expect_team(&comm, HSORT_IO, open_store(&call),
+                "journal-0: is no journal of hypersort's: remove it, or give another");
+    remove_on_0(in_dir("checkpoint/journal-0"));
+    CHECK(stat(in_dir("empty"), &facts) == 0 && facts.st_size == 0, "the user's file is written to");
+    remove_on_0(in_dir("empty"));
     put_file(in_runs(NULL, ""), "mine", 4);
     expect_team(&comm, HSORT_IO, open_store(&call), "hypersort-runs: is no directory");
     remove_on_0(in_runs(NULL, ""));

@@ -57,6 +57,16 @@ static void test_cut_while_read(void)
     file_close(&file);
 }
 
+/* Rank 0 writes to a file, at this time. */
+static void write_at(const char *path, struct timespec time)
+{
+    const struct timespec times[2] = {time, time};
+    const int fd = comm.rank == 0 ? open(path, O_WRONLY) : -1;
+    CHECK(comm.rank != 0 || (pwrite(fd, "new", 3, 40) == 3 && futimens(fd, times) == 0), "pwrite");
+    close(fd);
+    MPI_Barrier(comm.world);
+}
+
 /* A file that is written to while it is read: whoever looks afterwards sees it, and all hear of it. One that is given another
  * name, or replaced by another file, is read to its end as it was. */
 static void test_changed_while_read(void)
@@ -76,22 +86,21 @@ static void test_changed_while_read(void)
     expect(HSORT_OK, comm_agree(&comm, file_check_unchanged(&file)), path, "replaced while read");
     file_close(&file);
 
-    expect(HSORT_OK, open_keys(path, FILE_RAW, &type, &file), path, "opening");
-    if (comm.rank == 0) {
-        const struct timespec early = {.tv_sec = 1000000000}, times[2] = {early, early};
-        const int fd = open(path, O_WRONLY);
-        CHECK(pwrite(fd, "new", 3, 40) == 3 && futimens(fd, times) == 0, "pwrite");
-        close(fd);
+    // A second later, and a moment later.
+    static const struct timespec later[] = {{1000000001, 1}, {1000000001, 2}};
+    write_at(path, (struct timespec){1000000000, 1});
+    for (int i = 0; i < 2; i++) {
+        expect(HSORT_OK, open_keys(path, FILE_RAW, &type, &file), path, "opening");
+        write_at(path, later[i]);
+        const hsort_status status = comm.rank == comm.size - 1 ? file_check_unchanged(&file) : HSORT_OK;
+        expect(HSORT_IO, comm_agree(&comm, status), path, "changed while read");
+        CHECK(strstr(comm.error, "was changed while it was read"), "%s", comm.error);
+        file_close(&file);
     }
-    MPI_Barrier(comm.world);
-    const hsort_status status = comm.rank == comm.size - 1 ? file_check_unchanged(&file) : HSORT_OK;
-    expect(HSORT_IO, comm_agree(&comm, status), path, "changed while read");
-    CHECK(strstr(comm.error, "was changed while it was read"), "%s", comm.error);
-    file_close(&file);
 }
 
-/* The last rank finds another file of the same name and size. */
-static void test_other_file(void)
+/* The last rank finds another file of the same name, of the same size or not. */
+static void test_other_file(int64_t count)
 {
     const hsort_type type = HSORT_U32;
     char here[PATH_MAX];
@@ -99,14 +108,18 @@ static void test_other_file(void)
     if (comm.size == 1)
         return;
     expect(HSORT_OK, write_keys(in_dir("twin.bin"), FILE_RAW, type, 100), "twin.bin", "writing");
-    CHECK(comm.rank != 0 || mkdir(in_dir("elsewhere"), 0777) == 0, "mkdir");
+    if (comm.rank == 0)
+        mkdir(in_dir("elsewhere"), 0777);
     MPI_Barrier(comm.world);
-    expect(HSORT_OK, write_keys(in_dir("elsewhere/twin.bin"), FILE_RAW, type, 100), "twin.bin", "writing");
+    expect(HSORT_OK, write_keys(in_dir("elsewhere/twin.bin"), FILE_RAW, type, count), "twin.bin", "writing");
     CHECK(getcwd(here, sizeof here), "getcwd");
     CHECK(chdir(in_dir(comm.rank == comm.size - 1 ? "elsewhere" : ".")) == 0, "chdir");
     const hsort_status status = open_keys("twin.bin", FILE_RAW, &type, &file);
     CHECK(chdir(here) == 0, "chdir");
-    expect(HSORT_ARGUMENT, status, "twin.bin: is another file for rank 0", "another file");
+    expect(HSORT_ARGUMENT, status,
+           count == 100 ? "twin.bin: is another file for rank 0"
+                        : "twin.bin: has 396 bytes here and 400 on rank 0",
+           "another file");
 }
 
 /* How often a file can still be given a second name: the program is linked so that link() asks here. */
@@ -121,6 +134,38 @@ int __wrap_link(const char *from, const char *to)
         return -1;
     }
     return __real_link(from, to);
+}
+
+/* What the next close() says; 0: the truth. The program is linked so that close() asks here. */
+static int close_error;
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int __wrap_close(int fd)
+{
+    const int failed = __real_close(fd), error = close_error;
+    close_error = 0;
+    if (error == 0)
+        return failed;
+    errno = error;
+    return -1;
+}
+
+/* A file system may say as late as that, of a quota or a lost server, that bytes are not there; but a signal is no such thing. */
+static void test_failing_close(int rank)
+{
+    static const int errors[] = {EDQUOT, EIO, EINTR};
+    struct file_out file;
+    for (int i = 0; i < 3; i++) {
+        const bool fails = errors[i] != EINTR;
+        const char *name = fails ? "out.npy" : "interrupted.npy";
+        expect(HSORT_OK, create_keys(in_dir(name), FILE_AUTO, HSORT_U64, 100, NULL, &file), name, "create");
+        close_error = comm.rank == rank ? errors[i] : 0;
+        expect(fails ? HSORT_IO : HSORT_OK, file_commit(&comm, &file, HSORT_OK),
+               "out.npy: cannot be closed: ", "a close that fails");
+        CHECK(close_error == 0, "nothing was closed");
+        check_old("a close that fails");
+    }
 }
 
 /* As many outputs at a time as there may be, which appear together or not at all, and one more. */
@@ -290,6 +335,36 @@ static void test_sticky(void)
     }
 }
 
+/* Another user replaces a file whose group it cannot give: then the group may do no more than all others. */
+static void test_lost_group(void)
+{
+    const struct {
+        gid_t group;
+        mode_t before, after;
+    } cases[] = {{OTHER, 0664, 0644}, {OTHER, 0660, 0600}, {getegid(), 0660, 0660}};
+    struct comm self;
+    struct file_out file;
+    struct stat facts;
+    const uint64_t key = 0;
+    const char *path = in_dir("group.npy");
+    CHECK(comm_open(MPI_COMM_SELF, &self) == HSORT_OK && chown(directory, ME, 0) == 0, "chown");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int fd = open(path, O_RDWR | O_CREAT, 0600);
+        CHECK(fchown(fd, ME, cases[i].group) == 0 && fchmod(fd, cases[i].before) == 0, "fchown");
+        close(fd);
+        CHECK(seteuid(ME) == 0, "seteuid");
+        const struct file_target target = {.path = path, .type = HSORT_U64, .count = 1};
+        hsort_status status = file_create(&self, &target, &file);
+        if (status == HSORT_OK)
+            status = file_commit(&self, &file, file_write(&file, 0, 1, &key));
+        CHECK(seteuid(0) == 0, "root is lost");
+        CHECK(status == HSORT_OK && stat(path, &facts) == 0 && (facts.st_mode & 0777) == cases[i].after,
+              "case %zu: mode %o, %s", i, (unsigned)facts.st_mode, self.error);
+    }
+    CHECK(unlink(path) == 0 && chown(directory, 0, 0) == 0, "chown");
+    comm_close(&self);
+}
+
 /* A file size limit stands in for a full disk: an error, not a signal that kills. */
 static void test_size_limit(void)
 {
@@ -326,6 +401,19 @@ static void test_signals(int signal_number, int rank)
     sigaction(signal_number, NULL, &after);
     CHECK(after.sa_handler == before.sa_handler, "the handler of signal %d was not restored", signal_number);
     check_old("signal");
+}
+
+/* A signal that is ignored, as nohup has it, stays so. */
+static void test_ignored(void)
+{
+    struct sigaction ignored = {.sa_handler = SIG_IGN}, before, after;
+    struct file_out file;
+    sigaction(SIGHUP, &ignored, &before);
+    expect(HSORT_OK, create_keys(in_dir("nohup.npy"), FILE_AUTO, HSORT_U64, 0, NULL, &file), "", "create");
+    raise(SIGHUP);
+    expect(HSORT_OK, file_commit(&comm, &file, HSORT_OK), "", "commit after an ignored signal");
+    sigaction(SIGHUP, &before, &after);
+    CHECK(after.sa_handler == SIG_IGN, "SIGHUP is not ignored any more");
 }
 
 #ifdef HSORT_FAULTS
@@ -384,7 +472,8 @@ static void test_all(void)
 {
     test_cut_while_read();
     test_changed_while_read();
-    test_other_file();
+    test_other_file(100);
+    test_other_file(99);
     test_several_outputs();
     test_no_clobber(false);
     test_no_clobber(true);
@@ -393,17 +482,22 @@ static void test_all(void)
         for (int without_link = 0; without_link < 2; without_link++)
             test_names_taken_back(fails, without_link);
 #endif
-    if (can_be_another())
+    if (can_be_another()) {
         test_sticky();
-    else if (comm.rank == 0)
+        if (comm.rank == 0)
+            test_lost_group();
+        MPI_Barrier(comm.world);
+    } else if (comm.rank == 0)
         printf("skipped sticky directories: this is not root, or others do not see the files\n");
     put_old();
     test_size_limit();
     const int ranks[] = {0, comm.size / 2, comm.size - 1};
     for (int i = 0; i < 3; i++) {
         test_failing_rank(ranks[i]);
+        test_failing_close(ranks[i]);
         test_faults(ranks[i]);
     }
+    test_ignored();
     const int signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
     for (int i = 0; i < 4; i++) {
         test_signals(signals[i], 0);

@@ -117,6 +117,13 @@ static void damage_header(void)
     CHECK(pwrite(fd, "i", 1, 22) == 1, "pwrite"); // '<u8' becomes '<i8', or so
     close(fd);
 }
+static void give_away(void)
+{
+    if (geteuid() == 0)
+        CHECK(chown(part, 65534, (gid_t)-1) == 0, "chown");
+    else
+        remove_it();
+}
 static void put_fifo(void)
 {
     CHECK(unlink(part) == 0 && mkfifo(part, 0666) == 0, "mkfifo");
@@ -158,6 +165,34 @@ static void test_planted(int (*plant)(const char *, const char *), const char *w
     MPI_Barrier(comm.world);
     if (comm.rank == 0)
         unlink(path);
+    MPI_Barrier(comm.world);
+}
+
+/* A header longer than what is compared at a time: known again, and not if it is another one somewhere. */
+static void test_long_header(void)
+{
+    char descr[5000];
+    size_t length = (size_t)sprintf(descr, "[('x', '<u4')");
+    while (length < sizeof descr - 100)
+        length += (size_t)sprintf(descr + length, ", ('f%zu', '<u4', (0,))", length);
+    length += (size_t)sprintf(descr + length, "]");
+    const struct npy_element element = {
+        .bytes = 4, .descr = descr, .descr_bytes = length, .major = 1, .dimensions = 1};
+    struct file_target target = even_target(in_dir("wide.npy"), FILE_NPY, HSORT_U32, count, NULL);
+    target.element = &element;
+    struct file_out file;
+    bool kept;
+    for (int start = 0; start < 4; start++) {
+        expect(HSORT_OK, file_resume(&comm, &target, part, &file, &kept), "", "a long header");
+        CHECK(kept == (start == 1), "start %d: kept %d", start, kept);
+        file_leave(&comm, &file);
+        MPI_Barrier(comm.world);
+        const int fd = comm.rank == 0 && start > 0 ? open(part, O_WRONLY) : -1;
+        CHECK(fd < 0 || pwrite(fd, "?", 1, start == 1 ? 700 : (int64_t)length - 10) == 1, "pwrite");
+        close(fd);
+        MPI_Barrier(comm.world);
+    }
+    CHECK(comm.rank != 0 || unlink(part) == 0, "unlink");
     MPI_Barrier(comm.world);
 }
 
@@ -290,6 +325,8 @@ static void test_all(void)
     test_replaced(lengthen_it, "too long");
     test_replaced(remove_it, "missing");
     test_replaced(damage_header, "another header");
+    test_replaced(give_away, "another user's");
+    test_long_header();
     test_replaced(put_fifo, "a FIFO");
     test_replaced(put_link, "a link to nowhere");
     test_planted(symlink, "a symbolic link to the input");

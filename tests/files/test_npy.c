@@ -409,6 +409,17 @@ static void test_versions(void)
     CHECK(npy_parse_any("in.npy", header, bytes, &result) == HSORT_OK && result.count == 5 &&
               result.element.descr_bytes == length,
           "%zu bytes of dtype: %s", length, status_text());
+    // Around the longest that 16 bits can say.
+    for (length = UINT16_MAX - 700; length < UINT16_MAX + 100; length += 7) {
+        memset(descr, 'x', length);
+        memcpy(descr, "[('", 3);
+        memcpy(descr + length - 10, "', '<u8')]", 10);
+        element.descr_bytes = length;
+        bytes = npy_format_any(&element, 5, header, sizeof header);
+        CHECK(npy_parse_any("in.npy", header, bytes, &result) == HSORT_OK && result.count == 5 &&
+                  result.data_offset == (int64_t)bytes && result.element.descr_bytes == length,
+              "%zu bytes of dtype: %s", length, status_text());
+    }
     element =
         (struct npy_element){.bytes = 4, .descr = "[('\xce\xb1', '<u4')]", .descr_bytes = 15, .major = 3};
     bytes = npy_format_any(&element, 5, header, sizeof header);

@@ -95,18 +95,25 @@ static hsort_status read_plan(const char *directory, struct written_plan *plan, 
     return HSORT_OK;
 }
 
-/* A plan of another sort: was that given up? It was if its manifest is gone, or has another id. */
+/* A plan of another sort: was that given up? It was if its manifest is gone, or has another id; not if that cannot be seen now. */
 static hsort_status refuse_living(const char *directory, const struct written_plan *plan)
 {
     char path[PATH_MAX + 16], line[64], text[MANIFEST_HEAD_BYTES + 1];
     snprintf(path, sizeof path, "%s/manifest", plan->checkpoint);
     snprintf(line, sizeof line, "\nid %016" PRIx64 "\n", plan->id);
-    // Anything may lie there: without O_NONBLOCK the opening of a FIFO would wait.
-    const int fd = plan->checkpoint[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
-    const ssize_t bytes = fd >= 0 ? pread(fd, text, MANIFEST_HEAD_BYTES, 0) : 0;
-    text[bytes > 0 ? bytes : 0] = '\0';
+    if (!plan->checkpoint[0]) // nobody knows where it was
+        return HSORT_OK;
+    // Anything may lie there, a directory or a FIFO: without O_NONBLOCK the opening of one would wait.
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const ssize_t bytes = fd >= 0 ? pread(fd, text, MANIFEST_HEAD_BYTES, 0) : -1;
+    const int cause = bytes < 0 ? errno : 0;
     if (fd >= 0)
         close(fd);
+    if (cause != 0 && cause != ENOENT && cause != ENOTDIR && cause != EISDIR && cause != ESPIPE)
+        return status_fail(HSORT_IO,
+                           "%.150s: has the runs of another sort, whose %.150s/manifest cannot be read: %s",
+                           directory, plan->checkpoint, strerror(cause));
+    text[bytes > 0 ? bytes : 0] = '\0';
     if (!strstr(text, line))
         return HSORT_OK;
     return status_fail(

@@ -26,7 +26,7 @@ struct run_directory {
  * none. Not collective.
  *   directory  [1] path is given, the rest is written
  * Errors   HSORT_IO, with errno ENOSPC or EDQUOT if the disk is full; also: it has a plan of another sort whose manifest is still
- *          there, so that somebody may go on with it. */
+ *          there, or may be, so that somebody may go on with it. */
 hsort_status run_directory_find(struct run_directory *directory, const struct written_plan *wanted);
 
 /* Begin anew: remove the runs and the plan that lie there, and write this plan. It is never there in part unless the machine

@@ -18,6 +18,7 @@
  *
  * A line counts only if all of it is as it was written, for this sort and these parts, and, of a run, its file is there and has
  * the size that it should have: else the run is made again. A segment's counts only while the output is the file that it was.
+ * What cannot be seen for the moment, where a file system fails, is an error, and not taken for gone.
  * Nothing needs all ranks: each makes its parts at its own pace.
  *
  * Another sort to the same output, with another DIR, has its runs in the same RUNS. As long as the manifest that its plan names is

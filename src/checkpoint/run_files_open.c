@@ -118,33 +118,47 @@ static bool run_stays(void *user, int64_t run)
     return there->device == here->directory->device && there->inode == here->directory->inode;
 }
 
-/* Does the file of a run lie whole in the directory that is its place? */
-static bool run_is_whole(const struct run_files *files, int64_t run)
+/* *whole: the file of a run lies whole in the directory that is its place. Errors HSORT_IO: that cannot be seen. */
+static hsort_status see_run(const struct run_files *files, int64_t run, bool *whole)
 {
     char path[PATH_MAX];
     struct stat facts;
+    int failed = -1;
     run_file_name(files, run, true, path);
-    return lstat(path, &facts) == 0 && S_ISREG(facts.st_mode) &&
-           facts.st_size == run_file_bytes(&files->plan, run);
+    if (fault_hit(FAULT_READ))
+        errno = EIO;
+    else
+        failed = lstat(path, &facts);
+    *whole = !failed && S_ISREG(facts.st_mode) && facts.st_size == run_file_bytes(&files->plan, run);
+    return !failed || errno == ENOENT
+               ? HSORT_OK
+               : status_fail(HSORT_IO, "%s: cannot be looked at: %s", path, strerror(errno));
 }
 
 /* A run of which the file is gone or cut is made again; a file that is no such run is gone, so that it takes no room. A run that
  * is made has its place where it is found: who resumes with one directory more, or names them in another order, loses none. */
-static void hold_against_files(struct run_files *files)
+static hsort_status hold_against_files(struct run_files *files)
 {
     const int count = files->target.temporary_count;
     for (int64_t i = 0; i < files->plan.parts; i++) {
         const int usual = files->place[i];
-        int tried = 0;
-        while (files->plan.runs[i].is_made && tried < count && !run_is_whole(files, i))
-            files->place[i] = (usual + ++tried) % count;
-        if (tried == count) // and its place is the usual one again
-            files->plan.runs[i] = (struct run_facts){.is_made = 0};
+        bool whole = false;
+        if (!files->plan.runs[i].is_made)
+            continue;
+        for (int tried = 0; tried < count && !whole; tried++) {
+            files->place[i] = (usual + tried) % count;
+            TRY(see_run(files, i, &whole));
+        }
+        if (whole)
+            continue;
+        files->place[i] = usual;
+        files->plan.runs[i] = (struct run_facts){.is_made = 0};
     }
     for (int i = 0; i < count; i++) {
         struct staying here = {files, &files->directory[i]};
         run_directory_clean(files->directory[i].path, run_stays, &here);
     }
+    return HSORT_OK;
 }
 
 /* The output is not the one whose segments the journals have: say so in the journal of rank 0, which is open. That outlasts this
@@ -182,9 +196,7 @@ static hsort_status find_made(struct run_files *files, const struct written_plan
     free(text);
     if (status == HSORT_OK && !files->target.kept && has_segments(&files->plan))
         status = lose_segments(files, plan, lost + 1);
-    if (status == HSORT_OK)
-        hold_against_files(files);
-    return status;
+    return status == HSORT_OK ? hold_against_files(files) : status;
 }
 
 /* Is there room for the runs that are to be made? */

@@ -176,12 +176,20 @@ bool run_line_parse(const char *text, size_t bytes, const struct line_seeds *see
 
 /* ---- One journal --------------------------------------------------------------------------------------- */
 
-/* Does an open file begin as a journal does? One that has less is of a run that was killed as it began it. */
-static bool begins_as_journal(int fd, int64_t bytes)
+/* *begins: an open file begins as a journal does. One that has less is of a run that was killed as it began it. Errors HSORT_IO,
+ * with the cause in errno. */
+static hsort_status begins_as_journal(const char *path, int fd, int64_t bytes, bool *begins)
 {
     char found[JOURNAL_WORDS_BYTES];
     const ssize_t wanted = bytes < JOURNAL_WORDS_BYTES ? (ssize_t)bytes : JOURNAL_WORDS_BYTES;
-    return pread(fd, found, (size_t)wanted, 0) == wanted && memcmp(found, journal_words, (size_t)wanted) == 0;
+    const ssize_t taken = pread(fd, found, (size_t)wanted, 0);
+    *begins = taken == wanted && memcmp(found, journal_words, (size_t)wanted) == 0;
+    if (taken >= 0)
+        return HSORT_OK;
+    const int cause = errno;
+    status_fail(HSORT_IO, "%s: cannot be read: %s", path, strerror(cause));
+    errno = cause;
+    return HSORT_IO;
 }
 
 static bool ends_with_newline(int fd, int64_t bytes)
@@ -232,9 +240,11 @@ hsort_status run_journal_open(const char *directory, int rank, struct run_journa
         errno = cause;
         return HSORT_IO;
     }
+    bool begins = false;
+    if (fstat(journal->fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink <= 1)
+        TRY(begins_as_journal(journal->path, journal->fd, facts.st_size, &begins));
     errno = 0;
-    if (fstat(journal->fd, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink > 1 ||
-        !begins_as_journal(journal->fd, facts.st_size))
+    if (!begins)
         return status_fail(HSORT_IO, "%s: is no journal of hypersort's: remove it, or give another directory",
                            journal->path);
     if (facts.st_size >= JOURNAL_WORDS_BYTES) {
@@ -286,11 +296,13 @@ static hsort_status open_to_read(const char *directory, const char *name, char *
         return HSORT_OK;
     TRY(file_open_regular(path, false, fd, &facts));
     *bytes = facts.st_size;
-    if (begins_as_journal(*fd, facts.st_size))
+    bool begins;
+    const hsort_status status = begins_as_journal(path, *fd, facts.st_size, &begins);
+    if (begins)
         return HSORT_OK;
     close(*fd);
     *fd = -1;
-    return HSORT_OK;
+    return status;
 }
 
 /* Add what one journal holds to text [*bytes]. */
@@ -328,8 +340,10 @@ hsort_status run_journals_read(const char *directory, char **text, size_t *bytes
         listing = opendir(directory);
     if (!listing)
         return status_fail(HSORT_IO, "%s: cannot be read: %s", directory, strerror(errno));
-    for (struct dirent *entry; status == HSORT_OK && (entry = readdir(listing));)
+    for (struct dirent *entry; status == HSORT_OK && (errno = 0, entry = readdir(listing));)
         status = read_more(directory, entry->d_name, text, bytes);
+    if (status == HSORT_OK && errno != 0)
+        status = status_fail(HSORT_IO, "%s: cannot be read: %s", directory, strerror(errno));
     closedir(listing);
     if (status == HSORT_OK)
         return HSORT_OK;

@@ -1,5 +1,5 @@
 /* Failures while runs are made: every fault site that is passed, on the first and on the last rank, and a disk that is full. All
- * ranks hear of it, nobody hangs, and the next call goes on with what is made. */
+ * ranks hear of it, nobody hangs, and the next call goes on with what is made. So it does after one that could not see all of it. */
 #include <errno.h>
 #include <sys/mount.h>
 #include "tests/checkpoint/runs.h"
@@ -130,6 +130,79 @@ static void test_no_memory(void)
 }
 #endif
 
+/* ---- What cannot be read for the moment ---------------------------------------------------------------- */
+
+/* The program is linked so that readdir(), and pread() of the first line of journals, ask here. */
+static enum { ALL_IN_SIGHT, NO_NAMES, NO_BYTES, NO_RUNS } sight;
+struct dirent *__real_readdir64(DIR *listing);
+struct dirent *__wrap_readdir64(DIR *listing);
+ssize_t __real_pread64(int fd, void *bytes, size_t size, off_t at);
+ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t at);
+
+struct dirent *__wrap_readdir64(DIR *listing)
+{
+    struct dirent *entry = __real_readdir64(listing);
+    if (sight != NO_NAMES || !entry || strncmp(entry->d_name, "journal-", 8) != 0)
+        return entry;
+    errno = EIO;
+    return NULL;
+}
+
+ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t at)
+{
+    if (sight != NO_BYTES || size != strlen("hypersort journal 1\n") || at != 0)
+        return __real_pread64(fd, bytes, size, at);
+    errno = EIO;
+    return -1;
+}
+
+/* A call of which rank 0 does not see something: it says so, and the next one finds all that was made. */
+static void fail_to_see(const struct work *work, int what, int nth, const char *text)
+{
+    const struct shape shape = usual_shape();
+    struct call call;
+    begin_call(&comm, work, &shape, &call);
+    MPI_Barrier(comm.world);
+    sight = comm.rank == 0 ? what : ALL_IN_SIGHT;
+#ifdef HSORT_FAULTS
+    if (comm.rank == 0 && nth > 0)
+        fault_set(FAULT_READ, nth);
+#else
+    (void)nth;
+#endif
+    expect_team(&comm, HSORT_IO, open_store(&call), text);
+    sight = ALL_IN_SIGHT;
+    end_call(&call);
+    begin_and_open(&comm, work, &shape, &call);
+    check_found(&call, FIRST(3), 1, "in sight again");
+    end_call(&call);
+}
+
+/* What is out of sight is not gone, to be made again. */
+static void test_out_of_sight(void)
+{
+    const struct work work = make_work(HSORT_U64);
+    const struct shape shape = usual_shape();
+    struct call call;
+    put_input(&work, shape.elements);
+    begin_and_open(&comm, &work, &shape, &call);
+    expect_team(&comm, HSORT_OK, make_runs(&call, 0, 3), "runs");
+    expect_team(&comm, HSORT_OK, make_segments(&call, 0, 1), "a segment");
+    end_call(&call);
+    fail_to_see(&work, NO_NAMES, 0, "checkpoint: cannot be read: Input/output error");
+    fail_to_see(&work, NO_BYTES, 0, "checkpoint/journal-0: cannot be read: Input/output error");
+#ifdef HSORT_FAULTS
+    int nth = 0;
+    do
+        fail_to_see(&work, NO_RUNS, ++nth, "Input/output error");
+    while (!strstr(comm.error, "run-000002: cannot be looked at: ") && nth < 50);
+    CHECK(nth < 50, "a run that cannot be looked at is none");
+#endif
+    begin_and_open(&comm, &work, &shape, &call);
+    finish_call(&call);
+    expect_end(&work);
+}
+
 /* ---- A disk that is full ------------------------------------------------------------------------------- */
 
 /* A file system of so many bytes at directory/full; false: that cannot be had. */
@@ -237,6 +310,7 @@ static void test_all(void)
     draw_seed();
     test_faults();
     test_no_memory();
+    test_out_of_sight();
     test_no_room();
     test_fills_up();
 }

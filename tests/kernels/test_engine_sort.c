@@ -409,6 +409,30 @@ static void test_search(uint64_t random)
         }
 }
 
+/* ---- fewer threads ---- */
+
+/* In a parallel region of the caller an engine gets one thread, however many it asks for. */
+static void test_in_parallel_region(uint64_t random)
+{
+    enum { COUNT = 150001 };
+    static const enum pattern patterns[] = {UNIFORM, ROTATED};
+#pragma omp parallel num_threads(2)
+#pragma omp single
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2) {
+        for (int i = 0; i < 2; i++) {
+            void *keys = keys_new(patterns[i], key_bytes, COUNT, &random),
+                 *expected = alloc_or_exit((size_t)(COUNT * key_bytes));
+            memcpy(expected, keys, (size_t)(COUNT * key_bytes));
+            sort_on_host(key_bytes, expected, COUNT);
+            check_sort(-1, key_bytes, COUNT, keys, expected, 0, "in a parallel region");
+            free(keys);
+            free(expected);
+        }
+        check_merge(key_bytes, RUNS_UNIFORM, COUNT, COUNT / 2, &random);
+        check_merge_runs(key_bytes, RUNS_UNIFORM, 5, COUNT, &random);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = check_seed();
@@ -420,6 +444,7 @@ int main(int argc, char **argv)
     test_merge(seed);
     test_merge_runs(seed);
     test_search(seed);
+    test_in_parallel_region(seed);
     close_engine();
     return check_failures > 0;
 }

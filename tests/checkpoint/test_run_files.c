@@ -158,6 +158,15 @@ static void test_directories(void)
           "runs lie elsewhere");
     end_call(&call);
 
+    // A third one alone is given other parts, which do not count beside the first two.
+    shape.temporary[0] = in_dir("c");
+    shape.temporary_count = 1;
+    shape.part_elements = 1400;
+    begin_and_open(&comm, &work, &shape, &call);
+    expect_team(&comm, HSORT_OK, make_runs(&call, 4, 5), "runs");
+    end_call(&call);
+
+    shape.part_elements = 1500;
     shape.temporary[0] = in_dir("b");
     shape.temporary[1] = in_dir("c");
     shape.temporary[2] = in_dir("a/../a"); // the same, by another name

@@ -140,6 +140,74 @@ static void run_trial(int number, uint64_t *random)
     free(keys);
 }
 
+/* Pairs of the host engine, whose kernels for them have no other test here: brought to regions, of which one has all if they are
+ * `together`, and sorted, stable, with not a byte more of workspace than it asks for. */
+static void check_pairs(int width, bool together, int64_t count, uint64_t *random)
+{
+    static uint64_t codes[1 << LOG];
+    static int64_t counts[ENGINE_REGIONS];
+    const struct keymap map = keymap_make(width == 4 ? HSORT_U32 : HSORT_U64, HSORT_ASCENDING);
+    const size_t bytes = (size_t)(count * width), words = (size_t)count * sizeof(uint64_t);
+    struct engine_map bounds;
+    bool made;
+    char *keys = alloc_or_exit(bytes), what[64];
+    snprintf(what, sizeof what, "%lld pairs of u%d, together %d", (long long)count, 8 * width, together);
+    for (int64_t i = 0; i < count; i++)
+        store(width, keys, i,
+              together ? check_random(random) % 50000 : check_random(random) >> (64 - 8 * width));
+    for (uint64_t i = 0; i < 1 << LOG; i++)
+        codes[i] = i << (8 * width - LOG);
+    struct buffer from = buffer_new(keys, bytes, 0), half = buffer_new(NULL, bytes, 0),
+                  to = buffer_new(NULL, bytes, 0);
+    struct buffer carried = buffer_new(NULL, words / 2, 0), values = buffer_new(NULL, words, 0);
+    struct buffer sample = buffer_new(NULL, ops->partition->sample_scratch(engine, width, LOG), 0);
+    struct buffer space = buffer_new(NULL, ops->partition->workspace(engine, width), 0);
+    struct engine_pair_regions regions = {.pairs = {.map = map,
+                                                    .count = count,
+                                                    .keys = buffer_keys(&from),
+                                                    .value_bytes = 8,
+                                                    .keys_out = buffer_keys(&to),
+                                                    .values_out = buffer_keys(&values)},
+                                          .most = count,
+                                          .keys = buffer_keys(&half),
+                                          .values = buffer_keys(&carried)};
+    struct buffer workspace = buffer_new(NULL, ops->pairs->region_workspace(engine, &regions), 0);
+    regions.workspace = buffer_keys(&workspace);
+    must(ops->partition->make_map(engine, width, codes, LOG, count, true, buffer_keys(&space),
+                                  buffer_keys(&sample), &bounds, &made),
+         what);
+    must(ops->pairs->split(engine, &regions, 0, &bounds, counts), what);
+    int64_t at = 0;
+    for (int region = 0; region < ENGINE_REGIONS;) {
+        struct engine_pair_piece pieces[GROUP];
+        const int64_t out_first = at;
+        int number = 0;
+        for (; region < ENGINE_REGIONS && number < GROUP; at += counts[region++])
+            if (counts[region] > 0)
+                pieces[number++] = (struct engine_pair_piece){at, counts[region], region};
+        CHECK(!together || number <= 1, "%s: %d regions", what, number);
+        if (number > 0)
+            must(ops->pairs->sort_regions(engine, &regions, pieces, number, out_first, out_first == 0), what);
+    }
+    must(ops->pairs->settle_regions(engine, &regions), what);
+    const char *sorted = buffer_result(&to, what);
+    const uint64_t *position = buffer_result(&values, what);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const key_code key = key_load(width, sorted, i), before = i > 0 ? key_load(width, sorted, i - 1) : 0;
+        wrong += position[i] >= (uint64_t)count || key_load(width, keys, (int64_t)position[i]) != key ||
+                 (i > 0 && (key < before || (key == before && position[i] <= position[i - 1])));
+    }
+    CHECK(at == count && wrong == 0, "%s: %lld in regions, %lld wrong", what, (long long)at,
+          (long long)wrong);
+    struct buffer *const all[] = {&half, &carried, &workspace, &space, &sample, &from, &to, &values};
+    for (int i = 0; i < 8; i++) {
+        buffer_guards(all[i], what);
+        buffer_free(all[i]);
+    }
+    free(keys);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t random = check_seed();
@@ -148,6 +216,8 @@ int main(int argc, char **argv)
     printf("test_order_regions %s: seed %llu, GPU %s\n", ops->name, (unsigned long long)random, gpu);
     for (int number = 0; number < TRIALS && check_failures < 5; number++)
         run_trial(number, &random);
+    for (int number = 0; number < 12 && ops->kind == HSORT_ENGINE_HOST; number++)
+        check_pairs(4 << number % 2, number & 2, (int64_t[]){1, 1000, MOST}[number / 4], &random);
     close_engine();
     return check_failures > 0;
 }

@@ -171,6 +171,22 @@ static void check_argsort(hsort_context *ctx)
         CHECK(index[i] == total - 1 - first - i, "rank %d: entry %d of the index", rank, i);
 }
 
+/* Keys in engine memory, whose codes come to lie beside what a sort of others has left: that has to go, and they stay. */
+static void check_codes(uint64_t *random)
+{
+    size_t bytes;
+    hsort_context *ctx = open_context(false, HSORT_EXCHANGE_BITONIC, 0);
+    CHECK(hsort_workspace(ctx, HSORT_U64, INDICES, &bytes) == HSORT_OK, "no workspace");
+    hsort_destroy(&ctx);
+    // All that the sort takes, codes of 16 bytes, and half of what their scratch has more than that of keys.
+    ctx = open_context(false, HSORT_EXCHANGE_BITONIC, bytes + (size_t)INDICES * (16 + 4));
+    keys_are_far = true;
+    check_sort(ctx, HSORT_U64, HSORT_ASCENDING, INDICES, 1, "before codes", random);
+    keys_are_far = false;
+    check_argsort(ctx);
+    hsort_destroy(&ctx);
+}
+
 /* Memory for the keys of one pass, and hardly more. */
 static void check_turns(bool cuda, uint64_t *random)
 {
@@ -271,6 +287,8 @@ int main(int argc, char **argv)
         }
     if (!cuda)
         check_pieces(&random);
+    if (!cuda)
+        check_codes(&random);
     check_turns(cuda, &random);
     for (int call = 0; !cuda && call < 4; call++)
         check_after_sort(call, &random);

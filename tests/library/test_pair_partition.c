@@ -28,8 +28,9 @@ enum {
     MOST_RANKS = 64,
     SECONDS = 2,
     DIGIT = 16,
-    LEAST = 1 << 12, /* pairs of which a map is made */
-    MANY = 1 << 18   /* bytes that cross, of which packing leaves some out */
+    LEAST = 1 << 12,           /* pairs of which a map is made */
+    MANY = 1 << 18,            /* bytes that cross, of which packing leaves some out */
+    HIDING = 2 * (1 << 13) - 1 /* pairs of which every other one is in the sample */
 };
 
 enum call { PAIRS, VALUES_ALONE, ARGSORT, RECORDS, CALLS }; /* records end with their keys */
@@ -41,6 +42,7 @@ struct trial {
     hsort_order order;
     size_t value_bytes; /* of a record, all */
     bool in_place;
+    bool hides; /* pairs that the sample does not have lie between two keys of it, in the middle */
     int64_t in_counts[MOST_RANKS], out_counts[MOST_RANKS];
 };
 
@@ -86,6 +88,16 @@ static uint64_t value_of(const struct trial *t, int64_t at)
     return input_hash(t->input.seed, (uint64_t)at);
 }
 
+/* The key of pair `at`. Those at 0 and odd places are in the sample. */
+static uint64_t key_of(const struct trial *t, const struct input_source *source, int64_t at)
+{
+    enum { APART = 16 };
+    const uint64_t middle = (HIDING / 2 | 1) << APART;
+    return !t->hides                ? input_key(source, at)
+           : at % 2 == 1 || at == 0 ? (uint64_t)at << APART
+                                    : middle + (uint64_t)at;
+}
+
 /* ---- trials -------------------------------------------------------------------------------------------- */
 
 /* keys, values [count] of pairs at[i], or first + i; either may be NULL. */
@@ -95,7 +107,7 @@ static void make_pairs(const struct trial *t, const struct input_source *source,
     const size_t key_bytes = hsort_type_bytes(t->input.type);
     for (int64_t i = 0; i < count; i++) {
         const int64_t place = at ? at[first + i].at : first + i;
-        const uint64_t key = input_key(source, place);
+        const uint64_t key = key_of(t, source, place);
         const uint64_t value = t->call == ARGSORT ? (uint64_t)place : value_of(t, place);
         unsigned char *to = values + (size_t)i * t->value_bytes;
         for (size_t byte = 0; byte < t->value_bytes; byte++)
@@ -127,7 +139,7 @@ static hsort_status run_call(const struct trial *t, struct array *keys, struct a
 static void look_at_stats(const struct trial *t)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
-    const bool can = size > 1 && t->input.count >= LEAST;
+    const bool can = size > 1 && t->input.count >= LEAST && !t->hides;
     CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK, "%s", hsort_last_error(ctx));
     if (size == 1 || t->call == ARGSORT)
         return;
@@ -151,7 +163,7 @@ static void run_trial(const struct trial *t)
     const int64_t in = t->in_counts[rank], out = t->out_counts[rank];
     struct place *order = malloc((size_t)(t->input.count + 1) * sizeof *order);
     for (int64_t i = 0; i < t->input.count; i++) {
-        const uint64_t key = input_key(&source, i);
+        const uint64_t key = key_of(t, &source, i);
         order[i] = (struct place){
             key_bytes == 4 ? keymap_encode_u32(map, (uint32_t)key) : keymap_encode_u64(map, key), i};
     }
@@ -220,6 +232,18 @@ static struct trial draw_trial(uint64_t seed, int log)
     return t;
 }
 
+/* More pairs at the edge of a rank's part than are sorted apart, which nobody could know beforehand. */
+static void run_hidden(uint64_t seed)
+{
+    struct trial t = {.call = PAIRS,
+                      .input = {.type = HSORT_U64, .count = HIDING, .seed = seed},
+                      .value_bytes = 8,
+                      .hides = true};
+    layout_counts(LAYOUT_BALANCED, HIDING, size, seed, t.in_counts);
+    layout_counts(LAYOUT_BALANCED, HIDING, size, seed, t.out_counts);
+    run_trial(&t);
+}
+
 /* For some seconds; log: of the most pairs of a trial. */
 static void run_all(uint64_t seed, int log, int least, double seconds)
 {
@@ -270,6 +294,8 @@ int main(int argc, char **argv)
         hsort_rank_info infos[MOST_RANKS];
         CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
         buffer_kinds = device_buffer_kinds(cuda ? infos[rank].gpu_index : -1);
+        if (!cuda) // of the other engine's map this says nothing
+            run_hidden(seed);
         if (small)
             run_all(seed, SMALL_LOG, CALLS, 0);
         else

@@ -130,8 +130,12 @@ static hsort_status reserve_codes(struct element_order *order, struct order_roun
     const size_t room = code_room(order, round->count);
     const size_t all = in_place ? bytes : room + (size_t)round->out_count * (size_t)order->code_bytes;
     const struct memory_need need = {.kept = {[KEPT_CODES] = all}};
-    TRY(context_unmap(ctx, memory_need_outgrows(ctx, &need)));
-    TRY(context_agree(ctx, context_reserve_all(ctx, &need)));
+    bool has_room = true;
+    const hsort_status status = context_has_room(ctx, &need, &has_room);
+    TRY(context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
+    if (!has_room) // what earlier calls have left is in the way of elements in engine memory
+        context_drop_all(ctx);
+    TRY(context_agree(ctx, status == HSORT_OK ? context_reserve_all(ctx, &need) : status));
     round->codes = ctx->kept[KEPT_CODES].memory;
     round->room = in_place ? round->codes : (char *)round->codes + room;
     return HSORT_OK;

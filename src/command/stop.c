@@ -41,13 +41,13 @@ void stop_watch(void)
 
 void stop_unwatch(void)
 {
-    const int late = caught;
     if (!before.watched)
         return;
     before.watched = false;
-    caught = 0;
     sigaction(SIGUSR1, &before.usr1, NULL);
     sigaction(SIGTERM, &before.term, NULL);
+    const int late = caught; // not before: one may come until then
+    caught = 0;
     sigprocmask(SIG_SETMASK, &before.mask, NULL);
     if (late)
         raise(late);

@@ -200,7 +200,9 @@ static hsort_status reread_gathered(struct gather_run *run, const struct file_ou
     if (status == HSORT_OK && !same)
         status = status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", out->path);
     run->verify_seconds += MPI_Wtime() - start;
-    return comm_agree(run->comm, status);
+    status = comm_agree(run->comm, status);
+    run->report.fingerprint_ok = run->report.fingerprint_ok && status != HSORT_MISMATCH;
+    return status;
 }
 
 static hsort_status gather(struct gather_run *run, const struct file_out *out)

@@ -291,7 +291,6 @@ static void begin_unique(struct deal_run *run)
 /* There are more heads in a piece, or fewer, than were counted. */
 static hsort_status fail_with_heads(struct deal_run *run)
 {
-    run->deal->differs = true;
     return status_fail(HSORT_MISMATCH,
                        "%s: is not what it was when its keys were counted; nothing was written",
                        run->sorted->temporary);
@@ -356,7 +355,10 @@ static hsort_status go_through(struct deal_run *run, const struct run_note *note
         TRY(stop_agree(run->comm, &asked));
         if (asked)
             return HSORT_STOPPED;
-        TRY(comm_agree(run->comm, step < steps ? take_step(run, work, &at, &done) : HSORT_OK));
+        const hsort_status status =
+            comm_agree(run->comm, step < steps ? take_step(run, work, &at, &done) : HSORT_OK);
+        run->deal->differs = run->deal->differs || status == HSORT_MISMATCH; // on whichever rank
+        TRY(status);
         if (step < steps)
             progress_bytes(run->progress, work->phase, step + 1, steps, total);
     }

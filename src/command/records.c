@@ -341,7 +341,9 @@ static hsort_status reread(struct record_run *run)
             status =
                 status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", output->path);
         run->verify_seconds += MPI_Wtime() - start;
-        TRY(comm_agree(run->comm, status));
+        status = comm_agree(run->comm, status);
+        run->report.fingerprint_ok = run->report.fingerprint_ok && status != HSORT_MISMATCH;
+        TRY(status);
     }
     return HSORT_OK;
 }

@@ -2,12 +2,16 @@
  * (--wrap). Keys of hsort_sort_to() are damaged when they are sorted; those that the command sorts, by the host
  * engine, between the sort and the look at its result: at the second inspect(). The last rank does it.
  *     swap   its first and last keys change places      lose   its last key becomes the one before it
- *     idle   from the second sort on: nothing is sorted, and the result is what the memory held before */
+ *     idle   from the second sort on: nothing is sorted, and the result is what the memory held before
+ *     reread the last byte of what is read back of an output is another one; of what lies in the directory of runs it is not */
 #include <stdlib.h>
 #include <string.h>
 #include "hypersort.h"
 #include "kernels/engine.h"
+#include "src/files/file.h"
 
+hsort_status __real_file_read_back_at(const struct file_out *file, int64_t at, size_t bytes, void *to);
+hsort_status __wrap_file_read_back_at(const struct file_out *file, int64_t at, size_t bytes, void *to);
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
@@ -16,20 +20,27 @@ hsort_status __real_hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_ord
 hsort_status __wrap_hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                                   int64_t count, void *out, int64_t out_count, void *stream);
 
-static void damage_keys(hsort_type type, void *keys, int64_t count)
+/* Is this damage asked for, on this rank? */
+static int is_asked(const char *word)
 {
     const char *damage = getenv("BROKEN_SORT");
-    const size_t bytes = hsort_type_bytes(type);
-    char *first = keys, *last = first + ((size_t)count - 1) * bytes;
-    char kept[8];
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (!damage || strcmp(damage, "idle") == 0 || rank != size - 1 || count < 2)
+    return damage && strcmp(damage, word) == 0 && rank == size - 1;
+}
+
+static void damage_keys(hsort_type type, void *keys, int64_t count)
+{
+    const size_t bytes = hsort_type_bytes(type);
+    char *first = keys, *last = first + ((size_t)count - 1) * bytes;
+    char kept[8];
+    const int swaps = is_asked("swap");
+    if ((!swaps && !is_asked("lose")) || count < 2)
         return;
     memcpy(kept, last, bytes);
-    memcpy(last, strcmp(damage, "swap") == 0 ? first : last - bytes, bytes);
-    if (strcmp(damage, "swap") == 0)
+    memcpy(last, swaps ? first : last - bytes, bytes);
+    if (swaps)
         memcpy(first, kept, bytes);
 }
 
@@ -66,5 +77,13 @@ hsort_status __wrap_hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_ord
         return HSORT_OK;
     const hsort_status status = __real_hsort_sort_to(ctx, type, order, in, count, out, out_count, stream);
     damage_keys(type, out, out_count);
+    return status;
+}
+
+hsort_status __wrap_file_read_back_at(const struct file_out *file, int64_t at, size_t bytes, void *to)
+{
+    const hsort_status status = __real_file_read_back_at(file, at, bytes, to);
+    if (bytes > 0 && is_asked("reread") && !strstr(file->path, "runs/"))
+        ((char *)to)[bytes - 1] ^= 1;
     return status;
 }

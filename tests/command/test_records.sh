@@ -37,6 +37,7 @@ np.save("objects.npy", np.array([(1, None)], [("a", "<u4"), ("b", "O")]), allow_
 np.save("texts.npy", np.array([b"pear", b"fig", b"apple"]))
 np.save("times.npy", np.array([("2020-01-02",), ("NaT",), ("1969-01-01",)], [("t", "<M8[D]")]))
 np.save("index.npy", rng.permutation(1000).astype("<i8"))
+np.save("few.npy", np.array([5, 999, 0], "<i8"))
 np.save("beyond.npy", np.array([0, 1000, 3], "<i8"))
 np.save("below.npy", np.array([0, -1], "<i8"))
 np.save("huge.npy", np.array([1 << 63], "<u8"))
@@ -72,6 +73,7 @@ checked()
     ok 3 sort events.npy -o out.npy --key run,event:desc --index i.npy --json
     json "r['type'] == 'record' and r['records'] == 1000 and r['key'] == 'run,event:desc' and r['verify']['stable']"
     json "list(r['parts']) == ['h2d', 'local_sort', 'exchange', 'merge', 'd2h', 'gather'] and r['parts']['gather'] > 0"
+    json "[r[name] for name in ('output', 'index', 'values_output')] == ['out.npy', 'i.npy', None]"
     json "r['moved_bytes'] > 0 and r['moved_bytes'] == sum(p['moved_bytes'] for p in r['paths'].values())"
     ok 2 check out.npy --key run,event:desc --against events.npy --json
     json "r['sorted'] and r['against']['same_records'] and r['element_bytes'] == 81 and r['first_disorder'] is None"
@@ -101,6 +103,11 @@ PYTHON
     run 2 check events.npy --key run --against short.npy --json
     [ "$code" = 1 ] && json "not r['sorted'] and r['first_disorder']['position'] > 0 and not r['against']['same_records']"
     refused 2 2 "other.npy: has records of 12 bytes, and out.npy of 81" check out.npy --key run --against other.npy
+    ok 0 sort keys.npy -r -o x.npy --values events.npy -O v.npy --json
+    json "[r[name] for name in ('output', 'index', 'values', 'values_output')] == ['x.npy', None, 'events.npy', 'v.npy']"
+    json "r['order'] == 'descending' and r['element_bytes'] == 8 and r['value_bytes'] == 81"
+    ok 3 gather events.npy --by few.npy -o x.npy --json
+    json "r['elements'] == 3 and r['element_bytes'] == 81 and r['by'] == 'few.npy'"
     ok 3 sort events.npy --key half:desc -o half.npy
     ok 2 check half.npy --key half:desc --against events.npy
     ok 3 sort times.npy --key t --index i.npy
@@ -113,7 +120,7 @@ PYTHON
     ok 2 check flat.raw --record 12 --key @8:i32
     ok 2 sort flat.raw --record 12 --key @8:i32 -o flat2.npy # bytes of which nothing is known
     "$numpy" -c 'import numpy as n; assert n.load("flat2.npy").dtype == n.dtype("V12")' || fail "raw records in a .npy file"
-    rm -f swapped.npy flipped.npy half.npy out.npy i.npy t.npy n.npy flat.raw flat2.npy
+    rm -f swapped.npy flipped.npy half.npy out.npy x.npy v.npy i.npy t.npy n.npy flat.raw flat2.npy
 }
 
 # A library that is wrong (broken_elements.c) must be found out, and leave nothing behind; also where nobody looks it does its work.
@@ -143,13 +150,14 @@ DAMAGE
 # The same of gather, also where the index names elements more than once.
 gather_verified()
 {
-    local HYPERSORT=$BUILD/tests/hypersort_broken damage before
+    local HYPERSORT=$BUILD/tests/hypersort_broken damage entry before
     before=$(contents)
     ok 3 gather events.npy --by index.npy -o x.npy --json --verify=reread
     json "r['verify'] == {'elements_ok': True} and r['moved_bytes'] > 0"
     for damage in carry spoil; do
+        entry=$([ $damage = carry ] && echo 666 || echo 999) # of those of the last rank the first, or the last
         BROKEN_ELEMENTS=$damage run 3 gather events.npy --by keys.npy -o y.npy
-        [ "$code" = 1 ] && grep -q 'events.npy: entry [0-9]* of keys.npy has not brought element [0-9]*; nothing was written$' "$work.err" &&
+        [ "$code" = 1 ] && grep -q 'events.npy: entry [0-9]* of keys.npy has not brought element [0-9]*; nothing was written$' "$work.err" && grep -q " entry $entry of " "$work.err" &&
             [ ! -e y.npy ] || fail "a gather that does '$damage': exit code $code"
         grep -q '^verified .*NOT' "$work.out" || fail "a gather that does '$damage': the report does not say so"
         BROKEN_ELEMENTS=$damage ok 2 gather events.npy --by keys.npy -o y.npy --no-verify
@@ -157,6 +165,26 @@ gather_verified()
     done
     rm -f x.npy
     [ "$(contents)" = "$before" ] || fail "gathers have left or changed files"
+}
+
+# --verify=reread: what the outputs have is not what was written to them, of each kind of sort, and of gather.
+read_back()
+{
+    local HYPERSORT=$BUILD/tests/hypersort_broken words line before
+    before=$(contents)
+    while IFS='|' read -r words line; do
+        # shellcheck disable=SC2086  # words
+        BROKEN_SORT=reread run 3 $words -o x.npy --verify=reread
+        [ "$code" = 1 ] && grep -q "^hypersort: .*$line" "$work.err" && [ "$(contents)" = "$before" ] ||
+            fail "$words, and another byte is read back: exit code $code"
+        grep -qE '^verified .*(NOT|OTHER)' "$work.out" || fail "$words, and another byte is read back: the report does not say so"
+    done <<'WAYS'
+sort keys.npy|keys.npy: the sorted keys are not those of the file; x.npy was not written$
+sort keys.npy --values events.npy -O v.npy|x.npy: what is read back is not what was written$
+sort keys.npy --index i.npy --runs 3|x.npy: what is read back is not what was written$
+sort events.npy --key run --runs 3|events.npy: the sorted records are .*; nothing was written$
+gather events.npy --by index.npy|x.npy: what is read back is not what was written$
+WAYS
 }
 
 bad_keys()
@@ -280,7 +308,7 @@ several_outputs()
 }
 
 make_inputs
-run_parts made checked verified gather_verified bad_keys bad_raw bad_outputs
+run_parts made checked verified gather_verified read_back bad_keys bad_raw bad_outputs
 rm -f ./*
 drawn_ones
 finish

@@ -440,8 +440,23 @@ static bool takes_direct(void)
     return status == HSORT_OK;
 }
 
+/* expect() sees another status, a line that does not name the file, and what is left. */
+static void test_expect(void)
+{
+    const char *left = in_dir("left.hypersort-1.part");
+    snprintf(comm.error, sizeof comm.error, "a line");
+    expect(HSORT_IO, HSORT_IO, "line", "as it is");
+    CHECK_FINDS(expect(HSORT_OK, HSORT_IO, "line", "another status"));
+    CHECK_FINDS(expect(HSORT_IO, HSORT_IO, "name", "another line"));
+    put_file(left, "", 0);
+    if (comm.rank == 0)
+        CHECK(leftovers() == 1 && remove(left) == 0, "what is left is not seen");
+    MPI_Barrier(comm.world);
+}
+
 static void test_all(void)
 {
+    test_expect();
     const int64_t counts[] = {0, 1, comm.size - 1, 100003};
     const hsort_type types[] = {HSORT_U32, HSORT_F64};
     for (int c = 0; c < 4; c++)

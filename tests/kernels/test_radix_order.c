@@ -50,5 +50,6 @@ int main(void)
                 check_type(type, down ? HSORT_DESCENDING : HSORT_ASCENDING,
                            turn < 4 ? turn : (int64_t)(check_random(&random) % MOST), values[turn % 4],
                            &random);
+    CHECK(first_difference("abcd", "abxd", 2, 2) == 1, "a difference is not seen");
     return check_failures > 0;
 }

@@ -190,6 +190,8 @@ void disk_prepare(const struct disk_case *c)
             input_fill(&c->input, 0, c->total, disk_shared->in);
         disk_sort_slowly(c, disk_shared->in, c->total, disk_shared->expected);
         memset(disk_shared->out, 0xa5, (size_t)c->total * c->bytes);
+        CHECK((size_t)c->total * c->bytes < 16 || !disk_is_right(c), "right before anything is sorted: %s",
+              disk_text);
         empty_store(c);
     }
     MPI_Barrier(MPI_COMM_WORLD);

@@ -250,6 +250,39 @@ static void run_context(uint64_t seed)
     faults_watch(0);
 }
 
+/* The engine is late, also at the next call, and sees memory that goes before queued work has read it. */
+static void test_engine(uint64_t seed)
+{
+    enum { HALF = 4096, BYTES = 2 * HALF, TIMES = 64 };
+    struct engine *engine;
+    int times_late = 0, wrong = 0;
+    FILE *const shown = stderr;
+    CHECK(engine_open_host(1, 0, &engine) == HSORT_OK, "%s", status_text());
+    stderr = fopen("/dev/null", "w"); // it says what it sees
+    for (int time = 0; time < TIMES; time++) {
+        void *from, *to;
+        late_engine_seed(seed + (uint64_t)time);
+        if (engine->ops->alloc(engine, BYTES, &from) != HSORT_OK ||
+            engine->ops->alloc(engine, BYTES, &to) != HSORT_OK)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        memset(from, 1, BYTES);
+        memset(to, 0, BYTES);
+        char *const other = (char *)to + HALF;
+        wrong += engine->ops->copy(engine, STREAM_IN, to, from, HALF) != HSORT_OK;
+        wrong += engine->ops->copy(engine, STREAM_OUT, other, from, HALF) != HSORT_OK;
+        const bool is_late = *(char *)to == 0 || *other == 0;
+        times_late += *(char *)to == 0;
+        engine->ops->free(engine, from);
+        wrong += (late_engine_faults(false) > 0) != is_late;
+        engine->ops->free(engine, to);
+    }
+    fclose(stderr);
+    stderr = shown;
+    CHECK(times_late > 0 && wrong == 0, "%d of %d copies are late, %d times what is wrong is not seen",
+          times_late, (int)TIMES, wrong);
+    engine->ops->close(engine);
+}
+
 int main(int argc, char **argv)
 {
     enum { FAILURES_MOST = 10 };
@@ -260,6 +293,7 @@ int main(int argc, char **argv)
     const double begin = MPI_Wtime(), seconds = argc > 1 ? atof(argv[1]) : SECONDS;
     const uint64_t seed = ranks_seed();
     uint64_t number = 0;
+    test_engine(seed);
     for (; go_on; number++) {
         run_context(seed + number);
         int over = MPI_Wtime() - begin > seconds || check_failures > FAILURES_MOST;

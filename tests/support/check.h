@@ -24,6 +24,20 @@ static int check_failures __attribute__((unused)); /* not by who only draws */
         }                                                                                                     \
     } while (0)
 
+/* What is to find something wrong must count a failure, whose lines go nowhere. */
+#define CHECK_FINDS(statement)                      \
+    do {                                            \
+        const int counted = check_failures;         \
+        FILE *const shown = stderr;                 \
+        stderr = fopen("/dev/null", "w");           \
+        statement;                                  \
+        fclose(stderr);                             \
+        stderr = shown;                             \
+        const int found = check_failures - counted; \
+        check_failures = counted;                   \
+        CHECK(found > 0, "it finds nothing wrong"); \
+    } while (0)
+
 /* A fresh seed, or the one of the environment variable HYPERSORT_SEED, so that a failure can be repeated. */
 static inline uint64_t check_seed(void)
 {

@@ -33,6 +33,7 @@ good_forms()
         # Measured rows; no other library is there to compare with.
         json "all(x['right'] and x['ratio'] is None and x['yardsticks'] == {} for x in r['rows'] if 'right' in x)"
         json "all(0 < x['seconds']['min'] <= x['seconds']['median'] <= x['seconds']['max'] for x in r['rows'] if 'right' in x)"
+        json "any(x['seconds']['min'] < x['seconds']['median'] < x['seconds']['max'] for x in r['rows'] if 'right' in x)"
         json "all(abs(x['gkeys_per_s'] * 1e9 * x['seconds']['median'] / x['keys'] - 1) < 1e-6 for x in r['rows'] if 'right' in x)"
         # The summary is that of the twelve rows above it.
         json "all([x['mixtures'][k] for k in ('worst', 'tenth_percentile', 'median')] == [sorted(y['gkeys_per_s'] for y in r['rows'][i - 12:i])[j] for j in (0, 1, 6)] for i, x in enumerate(r['rows']) if 'mixtures' in x)"
@@ -124,6 +125,9 @@ bad_lists()
     refused 0 2 "--sizes: '2^99' is no number" bench -n 2^99
     refused 0 2 "--sizes: ''|'hypersort bench --help'" bench -n ""
     refused 0 2 "--sizes: '1K,'" bench -n 1K,
+    refused 0 2 "--sizes: more than 64 words" bench -n "$(seq -s, 65)"
+    refused 0 2 "--types: more than 64 words" bench --types "$(printf 'u32,%.0s' {1..64})u32"
+    refused 0 2 "--inputs: '|words of at most 31 letters" bench --inputs "uniform,$(printf %0100d 0)"
     refused 3 2 "--types: 'u24' is none of u32|" bench --types u32,u24
     refused 3 2 "'gaus' is no distribution|mixture:N" bench --inputs uniform,gaus
     refused 0 2 "'mixtures:0'" bench --inputs mixtures:0

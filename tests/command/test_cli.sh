@@ -139,6 +139,9 @@ good_names()
     named i16 '\xff\x7f\x00\x80' 32767 -32768
     named f16 '\x01\x3c\x00\x3c' 1.001 1
     named f16 '\x00\x00\x01\x80' 0 -5.9605e-08
+    printf '\0\0\xc0\x7f\0\0\x80\x3f' >two.raw
+    run 2 check two.raw --type f32
+    grep -qF 'key 1 (1) belongs before key 0 (nan(0x7fc00000))' "$work.err" || fail "a number behind a NaN: $(cat "$work.err")"
     named bf16 '\x81\x3f\x80\xbf' 1.008 -1
 }
 
@@ -156,7 +159,10 @@ good_json()
     ok 3 sort "$name" --type f32 -o out.raw --json --verify --transport staged
     json "list(r['paths']) == ['staged'] and r['paths']['staged']['pairs'] == 3"
     json "0 < r['paths']['staged']['moved_bytes_largest'] <= r['paths']['staged']['moved_bytes'] == r['moved_bytes']"
-    json "r['paths']['staged']['seconds'] > 0 and r['paths']['staged']['gb_per_s'] > 0"
+    json "r['paths']['staged']['moved_bytes_largest'] == max(one['moved_bytes'] for one in r['per_rank'])"
+    json "all(p['seconds'] > 0 and abs(p['gb_per_s'] * 1e9 * p['seconds'] / p['moved_bytes_largest'] - 1) < 1e-6 for p in r['paths'].values())"
+    # The time from h2d to d2h is that of the phases, more or less: the unit is what is looked at.
+    json "0.001 < r['gkeys_per_s'] * 1e9 * sum(v for k, v in r['phases'].items() if k not in ('read', 'write', 'verify')) / r['keys'] < 10"
     json "r['verify'] == {'sorted': True, 'count_ok': True, 'fingerprint_ok': True}"
     json "r['transport'] == 'staged'"
     for exchange in bitonic direct; do
@@ -172,6 +178,8 @@ good_json()
     json "not r['sorted'] and r['first_disorder']['position'] >= 1 and float(r['first_disorder']['key']) < 1"
     ok 1 sort "$name" --type f32 -o out.raw --json
     json "r['paths'] == {} and r['moved_bytes'] == 0"
+    TZ=XYZ-9 ok 0 sort "$name" --type f32 -o out.raw --json
+    json "abs(__import__('calendar').timegm(__import__('time').strptime(r['ended'], '%Y-%m-%dT%H:%M:%SZ')) - __import__('time').time()) < 3600"
     ok 1 info --json
     json "r['path_speeds'] == [] and r['path_speeds_error'] is None"
     ok 3 info --json

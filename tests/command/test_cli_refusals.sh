@@ -439,6 +439,13 @@ bad_pairs()
     pair 2 "rank 1 on .*: --count is not that" "gen -n 10 -o out" "gen -n 11 -o out"
     pair 1 "rank 1 on .*: --type is not that" "gen -n 10 -o out" "gen -n 10 -o out --type u32"
     pair 1 "rank 1 on .*: --ranks is not that" "plan a.raw --type u64 -n 2" "plan a.raw --type u64 -n 2 3"
+    # Another build: of the same size, and with another word in what it says of itself.
+    LC_ALL=C sed 's/, commit %s/, commis %s/' "$HYPERSORT" >other && chmod +x other
+    code=0
+    # shellcheck disable=SC2086  # words
+    timeout 120 $MPIRUN --quiet -n 1 "$HYPERSORT" $command : -n 1 ./other $command >"$work.out" 2>"$work.err" </dev/null || code=$?
+    [ "$code" = 2 ] && [ ! -e out ] && grep -q '^hypersort: rank 1 on .*: runs another build of hypersort than rank 0$' "$work.err" ||
+        fail "two builds in one run: exit code $code"
     # Different words that say the same; and the number of threads is each rank's own.
     # shellcheck disable=SC2086  # options
     $MPIRUN --quiet -n 1 "$HYPERSORT" gen -n 1K --threads 1 -o out : -n 2 "$HYPERSORT" gen --out=out --count 1024 --threads 2 \

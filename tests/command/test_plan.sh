@@ -91,6 +91,14 @@ ok 1 plan --help
 has "--ranks-per-node"
 [ "$(contents)" = "$before" ] || fail "plan changed files"
 
+# The text has what JSON has.
+ok 1 plan in.npy -n 8
+read -r _ one all _ <<<"$(grep '^  direct ' "$work.out" | tr -d '*')"
+seconds=$(awk '/^  direct /{ print $NF }' "$work.out")
+ok 1 plan in.npy -n 8 --json
+json "['%.0f' % r['plans'][0]['direct'][key] for key in ('messages_per_rank', 'messages')] == ['$one', '$all']"
+json "abs(r['plans'][0]['direct']['total_seconds'] / $seconds - 1) < 0.01"
+
 bad() { refused 1 2 "$@"; }
 bad "-n RANKS is missing" plan in.npy
 bad "IN is missing" plan -n 4

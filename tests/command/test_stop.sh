@@ -100,6 +100,23 @@ again_and_again()
     finished "again and again"
 }
 
+# A launcher that blocks the signals hands that down.
+blocked()
+{
+    local HYPERSORT_ITSELF=$HYPERSORT HYPERSORT=$work.blocked
+    if ! env --block-signal=USR1 true 2>/dev/null; then
+        echo "not tested: blocked signals (this env has no --block-signal)"
+        return
+    fi
+    printf '#!/bin/sh\nexec env --block-signal=USR1 --block-signal=TERM %q "$@"\n' "$HYPERSORT_ITSELF" >"$HYPERSORT"
+    chmod +x "$HYPERSORT"
+    begin 1 holdread:0 "${sort[@]}"
+    kill -USR1 "$pid"
+    end
+    rm "$HYPERSORT"
+    stopped "${said[holdread]}" "with blocked signals"
+}
+
 # Without --checkpoint a signal ends the run, and nothing is left.
 without_checkpoint()
 {
@@ -324,5 +341,5 @@ ok 1 gen -n 30011 -s "$seed" --dist zipf -o in.raw
 ok 1 sort in.raw --type u64 -o reference
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 echo old >out
-run_parts each_phase again_and_again without_checkpoint killed refusals full_disk two_passes chunks marking
+run_parts each_phase again_and_again blocked without_checkpoint killed refusals full_disk two_passes chunks marking
 finish

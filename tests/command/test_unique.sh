@@ -54,6 +54,10 @@ reported()
     [ "$(wc -c <n.npy)" = "$(wc -c <none.npy)" ] || fail "of no keys there is one"
     ok 2 select keys.npy --at 0,-1,50% --json
     json "[s['position'] for s in r['selected']] == [0, 999, 499] and r['selected'][0]['key'] == '0' and r['keys'] == 1000"
+    ok 0 select keys.npy -r --at 0 --json
+    json "r['order'] == 'descending' and r['selected'][0]['key'] == '49'"
+    ok 0 select keys.npy --at "$(printf '7,%.0s' {1..1023})7"
+    [ "$(sort "$work.out" | uniq -c | xargs)" = "1024 $(head -n 1 "$work.out")" ] || fail "1024 places"
     printf 'abbc' >border.raw
     # Keys that are counted, and that no exchange moves.
     ok 2 sort border.raw --type u8 -o u.raw --unique --json
@@ -63,6 +67,15 @@ reported()
     [ "$code" = 1 ] && grep -q 'border.raw: record 2 has the key of record 1 again$' "$work.err" ||
         fail "records of equal keys on two ranks: exit code $code"
     rm -f u.npy c.npy c2.npy c3.npy r.npy s.npy n.npy nc.npy border.raw u.raw
+}
+
+# More keys with counts than are looked at together.
+many_counts()
+{
+    "$numpy" -c 'import numpy as n; n.save("many.npy", n.zeros(2**22 + 1, "u1")); n.save("ones.npy", n.ones(2**22 + 1, "<i8"))'
+    run 0 check many.npy --unique --counts ones.npy --against many.npy --trace trace.json
+    [ "$code" = 1 ] && [ "$(grep -o '"look at keys"' trace.json | wc -l)" = 4 ] || fail "many counts: exit code $code"
+    rm many.npy ones.npy trace.json
 }
 
 # A library that is wrong (broken_elements.c) must be found out, and leave nothing behind.
@@ -92,11 +105,12 @@ refusals()
     refused 0 2 "records.npy: has a structured dtype" select records.npy --at 0
     refused 0 2 "select knows bare keys" select keys.npy --at 0 --format gensort
     local place
-    for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3; do
+    for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3 "$(printf %060d 5)"; do
         refused 0 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100%" \
             select keys.npy --at "$place"
     done
     refused 2 2 "none.npy: has no keys, and so no place" select none.npy --at 0%
+    refused 0 2 "--at: more than 1024 places" select keys.npy --at "$(printf '0,%.0s' {1..1024})0"
     if [ "${HAS_FAULTS:-OFF}" = ON ]; then
         local site rank
         for rank in 0 2; do
@@ -110,6 +124,7 @@ refusals()
 
 make_inputs
 reported
+many_counts
 verified
 refusals
 rm -f ./*

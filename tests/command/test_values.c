@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include "src/command/cli.h"
+#include "src/command/report.h"
 #include "src/files/nearest.h"
 #include "src/files/number.h"
 #include "tests/support/ranks.h"
@@ -231,6 +232,26 @@ static void test_nearest(void)
     }
 }
 
+/* Figures for people. */
+static void test_figures(void)
+{
+    static const struct {
+        double number;
+        const char *time, *figure;
+    } cases[] = {{0.00001234567, "12.35 us", "1.235e-05 B"},
+                 {0.012, "12 ms", "0.012 B"},
+                 {1, "1 s", "1 B"},
+                 {12345, "12345 s", "12.35 kB"},
+                 {2.5e9, "2500000000 s", "2.5 GB"}};
+    char text[REPORT_FIGURE_TEXT];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(strcmp(report_time(cases[i].number, text), cases[i].time) == 0, "'%s', not '%s'", text,
+              cases[i].time);
+        CHECK(strcmp(report_figure(cases[i].number, "B", text), cases[i].figure) == 0, "'%s', not '%s'", text,
+              cases[i].figure);
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -240,5 +261,6 @@ int main(int argc, char **argv)
     test_options();
     test_types();
     test_nearest();
+    test_figures();
     return ranks_finish();
 }

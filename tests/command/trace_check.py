@@ -68,6 +68,9 @@ def wrong(trace, report, ranks):
     for phase, seconds in report.get("parts", report["phases"]).items():
         if phase not in ("read", "write", "verify") and max(one["phases"][phase] for one in report["per_rank"]) != seconds:
             yield f"{phase} takes {seconds} s, which is of no rank"
+    for phase in ("read", "write", "verify"):
+        if abs(max(one["phases"][phase] for one in report["per_rank"]) - report["phases"][phase]) > 2e-9:
+            yield f"{phase} takes {report['phases'][phase]} s, which is of no rank"
 
 
 def self_test():
@@ -81,13 +84,14 @@ def self_test():
     spans = [span(0, 9), span(1, 2, name="agree", sent=5, to=1), span(3, 6), span(0, 9, pid=1), span(1, 2, pid=1, name="agree")]
     right = {"traceEvents": [*names(0), *names(1), *spans],
              "otherData": {"ranks": [{"rank": 0, "lost_spans": 0}, {"rank": 1, "lost_spans": 0}]}}  # fmt: skip
-    report = {"trace": {"spans": 5, "lost_spans": 0}, "moved_bytes": 5, "phases": {"merge": 2.0},
-              "per_rank": [{"moved_bytes": 5, "phases": {"merge": 2.0}}, {"moved_bytes": 0, "phases": {"merge": 1.0}}]}  # fmt: skip
+    files = {"read": 0.1, "write": 0.2, "verify": 0.0}
+    report = {"trace": {"spans": 5, "lost_spans": 0}, "moved_bytes": 5, "phases": {"merge": 2.0, **files},
+              "per_rank": [{"moved_bytes": 5, "phases": {"merge": 2.0, **files}}, {"moved_bytes": 0, "phases": {"merge": 1.0, **files}}]}  # fmt: skip
     assert list(wrong(right, report, 2)) == [], list(wrong(right, report, 2))
     changes = ["t['traceEvents'][5]['dur'] = 9", "t['traceEvents'][5]['dur'] = -1", "t['traceEvents'][5]['args']['sent'] = 6",
                "t['traceEvents'][5]['args']['to'] = 2", "del t['traceEvents'][2:4]", "del t['traceEvents'][7:]",
                "t['otherData']['ranks'].pop()", "t['otherData']['ranks'][1]['lost_spans'] = 1", "r['trace']['spans'] = 6",
-               "r['per_rank'][0]['moved_bytes'] = 4", "r['phases']['merge'] = 3.0", "t['traceEvents'][5]['tid'] = 1"]  # fmt: skip
+               "r['per_rank'][0]['moved_bytes'] = 4", "r['phases']['merge'] = 3.0", "r['phases']['write'] = 0.3", "t['traceEvents'][5]['tid'] = 1"]  # fmt: skip
     for change in changes:
         t, r = copy.deepcopy(right), copy.deepcopy(report)
         exec(change)

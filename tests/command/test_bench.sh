@@ -33,6 +33,7 @@ good_forms()
         # Measured rows; no other library is there to compare with.
         json "all(x['right'] and x['ratio'] is None and x['yardsticks'] == {} for x in r['rows'] if 'right' in x)"
         json "all(0 < x['seconds']['min'] <= x['seconds']['median'] <= x['seconds']['max'] for x in r['rows'] if 'right' in x)"
+        json "all((x['moved_bytes'] > 0) == ($ranks > 1) for x in r['rows'] if x['input'] == 'uniform')"
         json "any(x['seconds']['min'] < x['seconds']['median'] < x['seconds']['max'] for x in r['rows'] if 'right' in x)"
         json "all(abs(x['gkeys_per_s'] * 1e9 * x['seconds']['median'] / x['keys'] - 1) < 1e-6 for x in r['rows'] if 'right' in x)"
         # The summary is that of the twelve rows above it.
@@ -44,6 +45,7 @@ good_forms()
         csv "len(rows) == 2 * 2 * 4 and len(notes) == 1 + 2 * 2 and notes[0] == '# seed:   42'"
         csv "all(x['ranks'] == '$ranks' and x['result'] == 'right' and x['repeats'] == '3' for x in rows)"
         csv "all(x['cub_ms'] == x['libcusort_ms'] == x['ratio'] == '' and None not in x for x in rows)"
+        csv "all((x['moved_bytes'] != '0') == ($ranks > 1) for x in rows if x['input'] == 'nan')"
         csv "all(float(x['ms_min']) <= float(x['ms']) <= float(x['ms_max']) for x in rows)"
         csv "all(len(x) == 7 + 2 + 5 + 5 + 6 + 1 for x in rows) and [x['input'] for x in rows[:4]] == ['nan', 'mixture:0', 'mixture:1', 'mixture:2']"
         csv "all('worst' in note and 'gkeys_per_s' in note for note in notes[1:])"

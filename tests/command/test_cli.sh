@@ -173,12 +173,13 @@ good_json()
     json "r['exchange'] == 'bitonic'"
     ok 2 check out.raw --type f32 --json --against "$name"
     json "r['sorted'] and r['first_disorder'] is None"
-    json "r['against']['same_keys'] and len(r['fingerprint']) == 32"
+    json "r['against']['same_keys'] and len(r['fingerprint']) == 32 and (r['keys'], r['bytes']) == (3000, 12000)"
     run 2 check "$name" --type f32 --json
     json "not r['sorted'] and r['first_disorder']['position'] >= 1 and float(r['first_disorder']['key']) < 1"
     ok 1 sort "$name" --type f32 -o out.raw --json
     json "r['paths'] == {} and r['moved_bytes'] == 0"
-    TZ=XYZ-9 ok 0 sort "$name" --type f32 -o out.raw --json
+    TZ=XYZ-9 SLURM_JOB_ID=4711 SLURM_RESTART_COUNT=2 ok 0 sort "$name" --type f32 -r -o out.raw --json
+    json "r['order'] == 'descending' and r['job'] == {'scheduler': 'slurm', 'id': '4711', 'restarts': 2}"
     json "abs(__import__('calendar').timegm(__import__('time').strptime(r['ended'], '%Y-%m-%dT%H:%M:%SZ')) - __import__('time').time()) < 3600"
     ok 1 info --json
     json "r['path_speeds'] == [] and r['path_speeds_error'] is None"

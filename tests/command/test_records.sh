@@ -76,7 +76,7 @@ checked()
     json "[r[name] for name in ('output', 'index', 'values_output')] == ['out.npy', 'i.npy', None]"
     json "r['moved_bytes'] > 0 and r['moved_bytes'] == sum(p['moved_bytes'] for p in r['paths'].values())"
     ok 2 check out.npy --key run,event:desc --against events.npy --json
-    json "r['sorted'] and r['against']['same_records'] and r['element_bytes'] == 81 and r['first_disorder'] is None"
+    json "r['sorted'] and r['against']['same_records'] and r['element_bytes'] == 81 and r['bytes'] == 81000 and r['first_disorder'] is None"
     ok 2 check out.npy --key run
     "$numpy" - <<'PYTHON'
 with open("out.npy", "rb") as file:

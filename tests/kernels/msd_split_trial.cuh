@@ -8,7 +8,8 @@ enum sample_shape {
     SAMPLE_UNIFORM,     /* must become linear, if it is not lumpy by chance */
     SAMPLE_EVEN_RANGE,  /* the same in a part of the type */
     SAMPLE_SKEWED,      /* must become a tree, of 32 bits */
-    SAMPLE_UPPER_ALIKE, /* the upper bits of almost all are alike: must become a tree of whole keys */
+    SAMPLE_UPPER_ALIKE, /* the upper bits of most are alike: must become a tree of whole keys */
+    SAMPLE_FAR_ENDS,    /* the same but of two keys, which no splitter tells apart: must become a tree of 32 bits */
     SAMPLE_SCALES,      /* the others must become trees */
     SAMPLE_CLUSTERS,
     SAMPLE_HEAVY, /* five values have half of it */
@@ -20,8 +21,8 @@ enum sample_shape {
 };
 
 static const char *const sample_words[] = {
-    "uniform",   "even in a range", "skewed", "upper bits alike", "scales", "clusters", "heavy values",
-    "both ends", "largest value",   "equal",  "few"};
+    "uniform",   "even in a range", "skewed", "upper bits alike", "far ends", "scales", "clusters",
+    "heavy values", "both ends", "largest value", "equal", "few"};
 static_assert(sizeof sample_words / sizeof *sample_words == SAMPLE_SHAPES, "a word for each shape");
 
 template <typename K>
@@ -43,7 +44,9 @@ static std::vector<K> make_sample(int shape, int seen, uint64_t *state)
             key = random_near(state, base, 24);
         else if (shape == SAMPLE_SKEWED) // a product: small keys are crowded, but not very much
             key = (K)((random_key<K>(state) >> BITS<K> / 2) * (random_key<K>(state) >> BITS<K> / 2));
-        else if (shape == SAMPLE_UPPER_ALIKE)
+        else if (shape == SAMPLE_UPPER_ALIKE && pick % 4 == 0)
+            key = ends[pick / 4 % 2];
+        else if (shape == SAMPLE_UPPER_ALIKE || shape == SAMPLE_FAR_ENDS)
             key = random_near(state, base, sizeof(K) == 4 ? 5 : BITS<K> - 32);
         else if (shape == SAMPLE_SCALES)
             key = random_bits<K>(state, (int)(pick % (BITS<K> + 1)));
@@ -60,7 +63,7 @@ static std::vector<K> make_sample(int shape, int seen, uint64_t *state)
         else
             key = ends[seen % 3];
     }
-    if (shape == SAMPLE_UPPER_ALIKE && seen > 2) { // so that the range is that of the type
+    if (shape == SAMPLE_FAR_ENDS && seen > 2) { // so that the range is that of the type
         keys[1] = 0;
         keys[2] = BEHIND_ALL<K>;
     }
@@ -272,7 +275,7 @@ static void check_split(int shape, int seen, int wanted, uint64_t seed)
         CHECK(!made.is_linear, "%s: linear", what);
     if (shape <= SAMPLE_EVEN_RANGE)
         CHECK(made.is_linear || is_lumpy_by_chance(sample, parts), "%s: not linear", what);
-    if ((shape == SAMPLE_SKEWED || shape == SAMPLE_UPPER_ALIKE) && wanted >= 40)
+    if ((shape == SAMPLE_SKEWED || shape == SAMPLE_UPPER_ALIKE || shape == SAMPLE_FAR_ENDS) && wanted >= 40)
         CHECK(!made.is_short == (shape == SAMPLE_UPPER_ALIKE), "%s: short: %d", what, made.is_short);
     const std::vector<K> probes = make_probes(sample, made, &state);
     const std::vector<uint32_t> found = find_on_device(probes);

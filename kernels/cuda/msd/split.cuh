@@ -412,7 +412,9 @@ static __device__ int grow_tree(const K *sample, int seen, int wanted, int most,
         begins[before + 1] = end;
     }
     __syncthreads();
-    return write_tree(reach_of_range(sample[0], sample[seen - 1]), found, splitters, split);
+    // keys beyond the first and the last splitter need not be told apart
+    return write_tree(found > 0 ? reach_of_range(splitters[0], splitters[found - 1]) : reach_of_range(key, key), found,
+                      splitters, split);
 }
 
 #endif

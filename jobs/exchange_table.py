@@ -19,7 +19,7 @@ def every_row(rows):
     for row in rows:
         lines.append(
             [row["ranks"], row["memory"], row["exchange"], row["path"], f"{row['type']} {row['input']}", power_of(row["keys"])]
-            + [number(row["ms"], ".2f"), number(row["gkeys_per_s"], ".1f")]
+            + [number(row["ms"], ".2f") + ("" if row["result"] == "right" else " WRONG"), number(row["gkeys_per_s"], ".1f")]
             + ["" if row[column] < 0.005 else f"{row[column]:.2f}" for column in MEASURED[2:]]
             + ["" if row["moved_bytes"] == "0" else f"{int(row['moved_bytes']) / 1e9:.2f}"]
         )

@@ -122,6 +122,8 @@ for peers in jobs/results/*/peers.csv; do
     [ ! -e "$peers" ] || "$python" jobs/peers_table.py "$peers" src/measured.md
 done
 "$python" jobs/exchange_table.py jobs/results/h200x2/exchange.csv mpi/measured.md
+sed '0,/,right,/s//,WRONG,/' jobs/results/h200x2/exchange.csv >wrong.csv
+check "rows of a wrong result that say so" "$("$python" jobs/exchange_table.py wrong.csv | grep -c ' WRONG |')" 1
 while read -r scaling; do
     "$python" jobs/scaling_table.py "mpi/$scaling" mpi/measured.md
 done < <(sed -n '/<!-- scaling/,/<!-- .scaling/s/.*\[Rows\](\([^)]*\)).*/\1/p' mpi/measured.md)

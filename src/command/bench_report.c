@@ -22,7 +22,8 @@ static int compare_numbers(const void *a, const void *b)
 struct bench_time bench_time_of(double *seconds, int repeats)
 {
     qsort(seconds, (size_t)repeats, sizeof *seconds, compare_numbers);
-    return (struct bench_time){repeats, seconds[repeats / 2], seconds[0], seconds[repeats - 1]};
+    const double median = (seconds[(repeats - 1) / 2] + seconds[repeats / 2]) / 2;
+    return (struct bench_time){repeats, median, seconds[0], seconds[repeats - 1]};
 }
 
 double bench_ratio(const struct bench_row *row)

@@ -68,6 +68,9 @@ good_forms()
     [ "$(grep -cE '^malloc +u(32|64) +uniform +3 .* right$' "$work.out")" = 2 ] || fail "the defaults"
     ok 3 "${host[@]}" -n 0,1,2 --types i64 --form csv
     csv "[x['keys'] for x in rows] == ['0', '1', '2'] and all(x['result'] == 'right' for x in rows)"
+    # Of two calls the median lies halfway.
+    ok 0 "${host[@]}" --repeats 2 -n 1000,4K --types u64 --form json
+    json "all(abs(2 * t['median'] - t['min'] - t['max']) <= 1e-6 * t['max'] for t in (x['seconds'] for x in r['rows']))"
     # A size that no machine has memory for is left out, and the next is measured.
     for ranks in 0 3; do
         ok "$ranks" "${host[@]}" -n 2^40,1000 --types u64 --form json

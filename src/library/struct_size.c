@@ -8,8 +8,8 @@ _Static_assert((int)HSORT_PHASES <= (int)HSORT_PHASES_MAX &&
 
 bool struct_size_is_known(size_t size, size_t first, size_t now)
 {
-    // Members are whole words, or fill up one that was padding.
-    return size >= first && size <= now && size % sizeof(int) == 0;
+    // Each begins with a size_t, so every size that one has had is a multiple of that.
+    return size >= first && size <= now && size % sizeof size == 0;
 }
 
 void struct_size_copy(void *to, const void *from)

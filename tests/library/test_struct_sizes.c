@@ -22,7 +22,8 @@ static void test_growth(void)
     CHECK(struct_size_is_known(first, first, now) && struct_size_is_known(now, first, now), "first or last");
     CHECK(!struct_size_is_known(first - 8, first, now), "smaller than the first");
     CHECK(!struct_size_is_known(now + 8, first, now), "larger than the last");
-    CHECK(!struct_size_is_known(first + 1, first, now), "a part of a member");
+    CHECK(!struct_size_is_known(first + 1, first, now) && !struct_size_is_known(first + 4, first, now),
+          "a part of a member");
 
     // A caller that knows the first form: all of it is written, and nothing behind.
     const struct grown known = {.struct_size = now, .a = 1, .b = 2, .c = 3};
@@ -52,6 +53,7 @@ static void test_growth(void)
     X(first - 8)        \
     X(first - 1)        \
     X(whole - 1)        \
+    X(whole - 4)        \
     X(whole + 1)        \
     X(whole + 8)        \
     X(SIZE_MAX)

@@ -36,8 +36,9 @@ if [ -n "$python" ]; then
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" >"$work/bin/python3"
     chmod +x "$work/bin/python3"
 fi
+launch=$(command -v "${MPIRUN%% *}")${MPIRUN#"${MPIRUN%% *}"} # by its path: the name alone is that of the script
 # shellcheck disable=SC2016  # for the script
-printf '#!/bin/sh\nexec %s "$@"\n' "$MPIRUN" >"$work/bin/mpirun" # more ranks than cores, whatever the machine
+printf '#!/bin/sh\nexec %s "$@"\n' "$launch" >"$work/bin/mpirun" # more ranks than cores, whatever the machine
 chmod +x "$work/bin/mpirun"
 cd "$work/typed" || exit 1
 if ! HOME=$home PATH=$home/hypersort/bin:$work/bin:$PATH bash -euo pipefail script >log 2>&1 </dev/null; then

@@ -5,6 +5,7 @@ Each line of WRONG is a call with an argument that is right on all ranks but the
 rank must raise the same, and the next call must work. A rank that waits for ever ends the test by its alarm.
 """
 
+import ctypes
 import gc
 import json
 import os
@@ -18,6 +19,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hypersort
+from hypersort import _abi
 from python_oracle import Ranks
 
 KEYS = np.arange(40, dtype="f8")[::-1].copy()
@@ -203,6 +205,22 @@ def run_errors(ranks):
     goes_on(ranks, "memory")
 
 
+class LaterOptions(_abi.Options):
+    """Of a package that is newer than the library."""
+
+    _fields_ = [("more", ctypes.c_int64)]
+
+
+def run_older_library(ranks):
+    ours = _abi.Options
+    if ranks.rank == ranks.size - 1:
+        _abi.Options = LaterOptions
+    error = raised(hypersort.Sorter)
+    _abi.Options = ours
+    one_error(ranks, "an older library", error, f"options of {ctypes.sizeof(LaterOptions)} bytes", hypersort.ArgumentError)
+    ranks.expect("the library's name", "libhypersort.so" in error.text, error.text)
+
+
 def run_contexts(ranks):
     """A Sorter of a communicator goes with it, and by hand."""
     comm = ranks.comm
@@ -279,6 +297,7 @@ def main():
     signal.alarm(240)
     ranks = Ranks(0)
     run_errors(ranks)
+    run_older_library(ranks)
     run_contexts(ranks)
     ranks.finish("errors")
 

@@ -7,7 +7,8 @@ from typing import Any, Dict
 
 import numpy as np
 
-from . import _abi
+from . import _abi, _built
+from ._errors import ArgumentError
 
 _WORDS = {
     "engine": _abi.ENGINES,
@@ -43,9 +44,12 @@ def _set_number(options: _abi.Options, name: str, value: Any) -> None:
 
 
 def make_options(library: Any, given: Dict[str, Any]) -> _abi.Options:
-    """The library's defaults, and what is given. TypeError and ValueError name the option."""
+    """The library's defaults, and what is given. TypeError and ValueError name the option; Error: a library that is older."""
     options = _abi.Options()
-    library.hsort_options_init(ctypes.byref(options), ctypes.sizeof(options))
+    bytes_here = ctypes.sizeof(options)
+    if library.hsort_options_init(ctypes.byref(options), bytes_here) != _abi.Status.OK:
+        text = f"{library._name} does not know options of {bytes_here} bytes: is it hypersort {_built.VERSION}?"
+        raise ArgumentError(_abi.Status.ARGUMENT, text)
     for name, value in given.items():
         if name in _WORDS:
             _set_word(options, name, value)

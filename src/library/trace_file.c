@@ -336,7 +336,12 @@ static void write_events(struct trace_writer *w)
 
 bool trace_temporary(const char *path, char *name, size_t bytes)
 {
-    return (size_t)snprintf(name, bytes, "%s.hypersort-%ld.part", path, (long)getpid()) < bytes;
+    char end[64];
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const size_t room = NAME_MAX - (size_t)snprintf(end, sizeof end, ".hypersort-%ld.part", (long)getpid());
+    const size_t length = strlen(base), kept = length < room ? length : room;
+    return length <= NAME_MAX &&
+           (size_t)snprintf(name, bytes, "%.*s%s", (int)(base - path + (long)kept), path, end) < bytes;
 }
 
 static hsort_status open_trace_file(struct trace_writer *w)

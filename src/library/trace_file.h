@@ -12,7 +12,8 @@ struct trace *context_trace(const hsort_context *ctx);
 /* Of the last call that has statistics this rank's part: seconds [HSORT_PHASES], bytes sent. Not collective. */
 void context_own_stats(const hsort_context *ctx, double *seconds, int64_t *moved_bytes);
 
-/* The name of the file at `path` until it is whole; name [bytes]. False: it is too long. Not collective. */
+/* The name of the file at `path` until it is whole, which of a long one has the beginning; name [bytes]. False: it is too long.
+ * Not collective. */
 bool trace_temporary(const char *path, char *name, size_t bytes);
 
 #endif

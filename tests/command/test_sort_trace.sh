@@ -59,6 +59,12 @@ grep -qE '^trace +trace.json, [0-9]+ spans$' "$work.out" || fail "the report of 
 for span in read "gather elements" "look at result" write "read output" commit; do has "$span"; done
 refused 2 2 "index.npy|is the input" gather keys.npy --by index.npy -o gathered.npy --trace index.npy
 refused 0 2 "gathered.npy|two outputs" gather keys.npy --by index.npy -o gathered.npy --trace gathered.npy
+# A name as long as a file can have, and one that is longer.
+long=$(head -c 255 /dev/zero | tr '\0' t)
+ok 2 sort keys.npy -o sorted.npy --trace "$long"
+[ -s "$long" ] || fail "no trace of a long name"
+rm "$long"
+refused 0 3 "t: cannot create: File name too long" sort keys.npy -o sorted.npy --trace "t$long"
 ok 3 select keys.npy --at 0,50% --trace trace.json --json
 json "r['trace']['spans'] > 20 and r['trace']['file'] == 'trace.json'"
 for span in read "select keys" "local sort"; do has "$span"; done

@@ -206,12 +206,29 @@ static void list_names(struct npy_text text, char *names)
     }
 }
 
+static bool ends_with(struct npy_word name, const char *end)
+{
+    const size_t length = strlen(end);
+    return name.length >= length && memcmp(name.begin + name.length - length, end, length) == 0;
+}
+
+/* What is to be known of a name before --key is asked for it, or "". */
+static const char *advice_on(struct npy_word name)
+{
+    if (memchr(name.begin, ',', name.length))
+        return "; --key takes no name with a comma";
+    return ends_with(name, ":asc") || ends_with(name, ":desc")
+               ? "; --key takes a name that ends in :asc or :desc with an order behind it, as NAME:desc:asc"
+               : "";
+}
+
 /* Find the entry whose name `rest` begins with: the longest, since names may hold a dot. */
 static hsort_status find_entry(struct search *search, struct entry *found)
 {
     struct npy_text text = search->text;
     struct entry entry;
     char names[NPY_NAMES_ROOM];
+    const char *advice = "";
     size_t longest = 0, offset = 0;
     if (!npy_take(&text, "["))
         return status_fail(HSORT_ARGUMENT, "%s: has no field '%.64s': '%.*s' is no structure", text.path,
@@ -219,6 +236,8 @@ static hsort_status find_entry(struct search *search, struct entry *found)
     for (; !npy_take(&text, "]"); npy_take(&text, ",")) {
         TRY(take_entry(&text, 0, &entry));
         const size_t length = match(entry.name, search->rest);
+        if (advice[0] == '\0')
+            advice = advice_on(entry.name);
         if (length > longest) {
             longest = length;
             *found = entry;
@@ -232,9 +251,9 @@ static hsort_status find_entry(struct search *search, struct entry *found)
         return HSORT_OK;
     const size_t above = (size_t)(search->rest - search->name);
     list_names(search->text, names);
-    return status_fail(HSORT_ARGUMENT, "%s: has no field '%.64s'%s%.*s%s%s", text.path, search->name,
+    return status_fail(HSORT_ARGUMENT, "%s: has no field '%.64s'%s%.*s%s%s%s", text.path, search->name,
                        above > 1 ? "; those of " : "; its fields are ", above > 1 ? (int)(above - 1) : 0,
-                       search->name, above > 1 ? " are " : "", names);
+                       search->name, above > 1 ? " are " : "", names, advice);
 }
 
 /* Take the [i] behind the name of an array, one for each dimension. */

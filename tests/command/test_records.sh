@@ -206,6 +206,11 @@ bad_keys()
     done
     refused 0 2 "--key: '' is no KEY" sort events.npy -o x --key ""
     refused 0 2 "has no field 'run:down'" sort events.npy -o x --key run:down
+    { npy 1 "{'descr': [('t:desc', '<u4')], 'fortran_order': False, 'shape': (2,), }"; printf '\2\0\0\0\1\0\0\0'; } >names.npy
+    refused 0 2 "has no field 't'|with an order behind it, as NAME:desc:asc" sort names.npy -o x --key t:desc
+    ok 0 sort names.npy -o x.npy --key t:desc:asc
+    [ "$(tail -c 8 x.npy | od -An -tu4 -w8 | tr -s ' ')" = " 1 2" ] || fail "a field that is called t:desc"
+    rm names.npy x.npy
     refused 0 2 "keys.npy: has plain keys" sort keys.npy -o x --key 0
     refused 0 2 "big.npy: has plain keys" check big.npy --key 0
     refused 0 2 "flat.npy: --key: '3' is no column; they are 0 to 2" sort flat.npy -o x --key 3

@@ -323,6 +323,9 @@ static void test_fields(void)
     miss("", "has no field ''");
     miss("i", "has no field 'i'");
     miss("idx", "has no field 'idx'");
+    miss_in("[('a,b', '<u4')]", "a", "its fields are a,b; --key takes no name with a comma");
+    miss_in("[('t:desc', '<u4')]", "t",
+            "; --key takes a name that ends in :asc or :desc with an order behind it");
     miss("in.y", "has no field 'in.y'; those of in are x, x.y");
     miss("in", "is a structure of x, x.y: name one of them, as 'in.x'");
     miss("in.", "has no field 'in.'");

@@ -22,6 +22,20 @@ END
 chmod +x first_turn
 export COMMAND=$HYPERSORT
 
+# Ranks that are signalled before they watch for it: they lose the first signal, or with a fault "died" they die of it.
+cat >early <<'END'
+#!/bin/bash
+if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
+    [ "$HYPERSORT_FAULT" = died ] || trap ': >"$heard"' USR1
+    heard=$SLURM_JOB_ID.$SLURM_PROCID.heard
+    : >"$SLURM_JOB_ID.$SLURM_PROCID.began"
+    until [ -e "$heard" ]; do sleep 0.1; done
+    trap - USR1
+fi
+exec ./first_turn "$@"
+END
+chmod +x early
+
 # turn NAME OUT FAULT OPTION...: a turn of the sort into OUT, held at FAULT (or at none) whenever it comes by. Some of its
 # variables are the caller's: RESTARTS, LAUNCHER.
 turn()
@@ -79,6 +93,22 @@ each_phase()
         says "$site" "^hypersort: stopped by SIGUSR1 while ${phase[$site]}; $site.out.checkpoint/manifest says" ||
             fail "$site: the log does not say when it was stopped" "$site.log"
         went_on "$site" "${kept[$site]}"
+    done
+}
+
+# A signal that comes while ranks begin.
+both_began() { [ -e "${job[$1]}.0.began" ] && [ -e "${job[$1]}.1.began" ]; }
+as_they_begin()
+{
+    local name
+    HYPERSORT=$PWD/early turn lost lost.out holdsort:0
+    HYPERSORT=$PWD/early turn died died.out died
+    for name in lost died; do
+        until_true both_began $name
+        scancel --batch --signal=USR1 "${job[$name]}" || fail "$name cannot be sent a signal" "$name.log"
+    done
+    for name in lost died; do
+        done_right $name $name.out 1
     done
 }
 
@@ -221,7 +251,7 @@ time_limit_begins
 turn undisturbed undisturbed.out "" --nodes=1
 ends undisturbed COMPLETED 0:0
 right undisturbed.out many
-for part in $(drawn_half each_phase by_hand on_disk cancelled killed_rank killed_mpirun node_down damaged all_nodes); do
+for part in $(drawn_half each_phase as_they_begin by_hand on_disk cancelled killed_rank killed_mpirun node_down damaged all_nodes); do
     $part
 done
 time_limit_ends

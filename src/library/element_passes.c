@@ -126,6 +126,26 @@ static hsort_status find_spaces(const struct element_order *order, struct elemen
     return HSORT_OK;
 }
 
+/* Of array_bytes() those that the caller has in engine memory already. */
+static size_t near_bytes(const struct element_order *order, const struct element_columns *columns)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < columns->count; i++) {
+        const struct element_column *column = &columns->column[i];
+        const bool comes = column->in && column->in_space == SPACE_ENGINE;
+        const bool goes = column->out && column->out_space == SPACE_ENGINE && column->out != column->in;
+        bytes += (comes ? (size_t)order->count * column->bytes : 0) +
+                 (goes ? (size_t)order->out_count * column->bytes : 0);
+    }
+    return bytes;
+}
+
+/* Does the context keep what is of no use to this call? The system, which takes its time, is not asked for room where it does not. */
+static bool keeps_more(const hsort_context *ctx, const struct memory_need *need)
+{
+    return context_kept_bytes(ctx) + memory_need_growth(ctx, need) > memory_need_bytes(need);
+}
+
 /* Do the elements of each rank fit any GPU? */
 static bool are_few(const struct element_order *order, const struct element_columns *columns)
 {
@@ -160,11 +180,13 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
         (!limited && (are_few(order, columns) || hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST)))
         return HSORT_OK;
     hsort_status status = find_spaces(order, columns, &mine);
-    if (status == HSORT_OK && mine)
+    if (status == HSORT_OK)
         status = find_need(order, columns, &need);
+    if (status == HSORT_OK)
+        need.apart -= near_bytes(order, columns);
     if (status == HSORT_OK && mine)
         status = takes_two_passes(ctx, &need, &takes_two);
-    if (status == HSORT_OK && mine)
+    if (status == HSORT_OK && (mine || keeps_more(ctx, &need)))
         status = context_has_room(ctx, &need, &has_room);
     if (status == HSORT_OK && mine)
         status = share_out_blocks(ctx, &need);

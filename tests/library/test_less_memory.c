@@ -171,6 +171,20 @@ static void check_argsort(hsort_context *ctx)
         CHECK(index[i] == total - 1 - first - i, "rank %d: entry %d of the index", rank, i);
 }
 
+/* Keys in the reverse order, with values of theirs. */
+static void check_pairs(hsort_context *ctx)
+{
+    static uint64_t keys[INDICES], values[INDICES];
+    const int64_t first = (int64_t)rank * INDICES, total = (int64_t)size * INDICES;
+    for (int i = 0; i < INDICES; i++)
+        values[i] = ~(keys[i] = (uint64_t)(total - 1 - first - i));
+    const hsort_status status =
+        hsort_sort_pairs(ctx, HSORT_U64, HSORT_ASCENDING, keys, values, sizeof *values, INDICES, NULL);
+    CHECK(status == HSORT_OK, "pairs: status %d, %s", status, hsort_last_error(ctx));
+    for (int i = 0; i < INDICES; i++)
+        CHECK(keys[i] == (uint64_t)(first + i) && values[i] == ~keys[i], "rank %d: pair %d", rank, i);
+}
+
 /* Keys in engine memory, whose codes come to lie beside what a sort of others has left: that has to go, and they stay. */
 static void check_codes(uint64_t *random)
 {
@@ -197,7 +211,9 @@ static void check_turns(bool cuda, uint64_t *random)
     keys_are_far = true;
     ctx = open_context(cuda, HSORT_EXCHANGE_BITONIC, bytes / 32 * 33);
     for (int turn = 0; turn < 3; turn++) {
+        keys_are_far = cuda || turn < 2; // of near ones nobody asks whether two passes would do
         check_records(ctx);
+        keys_are_far = true;
         const int64_t count = turn == 1 ? 2 * COUNT : COUNT; // for which a rank alone takes less scratch
         check_sort(ctx, HSORT_U64, HSORT_ASCENDING, count, count > COUNT && size > 1 ? 2 : 1, "after records",
                    random);
@@ -205,6 +221,10 @@ static void check_turns(bool cuda, uint64_t *random)
         check_argsort(ctx);
         keys_are_far = true;
         check_sort(ctx, HSORT_U64, HSORT_ASCENDING, COUNT, 1, "after an argsort", random);
+        keys_are_far = cuda || turn % 2 == 0;
+        check_pairs(ctx);
+        keys_are_far = true;
+        check_sort(ctx, HSORT_U64, HSORT_ASCENDING, COUNT, 1, "after pairs", random);
     }
     hsort_destroy(&ctx);
     keys_are_far = false;

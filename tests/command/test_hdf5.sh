@@ -422,6 +422,9 @@ make("first.h5", 9, few=np.arange(5))
 make("more.h5", 7, only=np.arange(7))
 make("inner.h5", 7, G_z=np.arange(7))
 make("length.h5", 5, few=np.arange(5), other=np.arange(4))
+make("groups.h5", 5)
+with h5py.File("groups.h5", "a") as file:
+    file.create_group("P/none/in_it").attrs["lost"] = 1
 PYTHON
     refused 3 2 "more.h5:/P: has dataset 'only', and first.h5:/P has none of that name" \
         sort first.h5:/P more.h5:/P -o x.h5:/P --key id
@@ -430,7 +433,9 @@ PYTHON
     # What the first one has in another length is left, and named.
     ok 2 sort first.h5:/P length.h5:/P -o x.h5:/P --key id --json
     json "r['datasets'] == ['id'] and r['left'] == 'few (5 rows)' and r['records'] == 14"
-    rm first.h5 more.h5 inner.h5 length.h5 x.h5
+    ok 3 sort first.h5:/P length.h5:/P groups.h5:/P -o x.h5:/P --key id --json
+    json "r['left'] == 'few (5 rows), none (a group that the first file lacks), none/in_it (a group that the first file lacks)'"
+    rm first.h5 more.h5 inner.h5 length.h5 groups.h5 x.h5
 }
 
 # Members and attributes in the order of their making, where that is kept, and attributes of long names.

@@ -279,7 +279,7 @@ static hsort_status open_datasets(struct hdf5_in *in, int number, const char *al
 
 /* A file behind the first one. */
 struct further {
-    const struct hdf5_in *in;
+    struct hdf5_in *in;
     int number;
 };
 
@@ -287,16 +287,21 @@ struct further {
 static hsort_status refuse_more(void *user, const char *name, hid_t object, const char *why)
 {
     const struct further *further = user;
-    const struct hdf5_in *in = further->in;
-    if (why || H5Iget_type(object) != H5I_DATASET || rows_of(object) != in->part[further->number].count ||
+    struct hdf5_in *in = further->in;
+    const bool is_group = !why && H5Iget_type(object) == H5I_GROUP;
+    if (why || (!is_group && rows_of(object) != in->part[further->number].count) ||
         H5Lexists(in->part[0].object, name, H5P_DEFAULT) > 0)
         return HSORT_OK;
     hdf5_forget(); // of a group that the first one lacks
+    if (is_group) {
+        leave(in, name, "a group that the first file lacks");
+        return HSORT_OK;
+    }
     return status_fail(HSORT_FORMAT, "%s: has dataset '%.100s', and %s has none of that name",
                        in->files.part[further->number].path, name, in->files.part[0].path);
 }
 
-static hsort_status check_further(const struct hdf5_in *in, int number)
+static hsort_status check_further(struct hdf5_in *in, int number)
 {
     struct further further = {in, number};
     if (in->is_dataset)

@@ -219,6 +219,10 @@ static hsort_status find_or_begin(const struct file_in *in, const char *output,
     made->directory = mkdir(checkpoint->directory, 0777) == 0;
     if (!made->directory && errno != EEXIST)
         return status_fail(HSORT_IO, "%s: cannot be made: %s", checkpoint->directory, strerror(errno));
+    // With a slash behind its name, or not: the directory around it is the one that must outlast a crash.
+    if (made->directory && file_sync_directory(checkpoint_path(checkpoint, "../", path)) != 0)
+        return status_fail(HSORT_IO, "%s: the directory around it cannot be brought to disk: %s",
+                           checkpoint->directory, strerror(errno));
     TRY(take_lock(checkpoint));
     TRY(read_manifest(checkpoint_path(checkpoint, "manifest", path), text, &bytes));
     checkpoint->found = *text != NULL;

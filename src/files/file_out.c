@@ -174,7 +174,11 @@ static hsort_status create_temporary(const struct file_target *target, int rank,
     const hsort_status reserved = file_reserve(names->path, file->fd, bytes);
     file->was_full = reserved != HSORT_OK && (errno == ENOSPC || errno == EDQUOT);
     TRY(reserved);
-    return block_write_cached(names->path, file->fd, 0, (size_t)file->data_offset, header);
+    TRY(block_write_cached(names->path, file->fd, 0, (size_t)file->data_offset, header));
+    if (temporary && file_sync_directory(names->temporary) != 0) // what is to be resumed must outlast a crash
+        return status_fail(HSORT_IO, "%s: its directory cannot be brought to disk: %s", names->path,
+                           strerror(errno));
+    return HSORT_OK;
 }
 
 /* Tell the other ranks which file it is. */

@@ -3,6 +3,7 @@
 #include "tests/checkpoint/checkpoints.h"
 #include "kernels/base/fault.h"
 #include "tests/support/faults.h"
+#include "tests/support/watched_fsync.h"
 
 /* ---- Ranks that take part ------------------------------------------------------------------------------ */
 
@@ -45,6 +46,27 @@ static void test_leftovers(void)
     put_file(in_dir("checkpoint/.hypersort-manifest"), "hypersort check", 15);
     finish(&work);
     CHECK(comm.rank != 0 || count_names(work.directory) == 0, "leftovers stay");
+}
+
+/* The directory of a checkpoint, which is made, outlasts a crash, and so does the manifest in it. */
+static void test_made_directory(void)
+{
+    struct work work = make_work(HSORT_U64);
+    struct checkpoint checkpoint;
+    put_input(&work, 100);
+    finish(&work);
+    for (int slash = 0; slash < 2; slash++) {
+        snprintf(work.directory, sizeof work.directory, "%s%s", in_dir("made"), slash ? "/" : "");
+        CHECK(watch_fsync(in_dir("")), "the directory around it");
+        expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), work.directory);
+        CHECK(comm.rank != 0 || watched_is_synced, "%s: its name is not brought to disk", work.directory);
+        checkpoint_remove(&comm, &checkpoint);
+        checkpoint_close(&checkpoint);
+        MPI_Barrier(comm.world);
+        if (comm.rank == 0)
+            rmdir(work.directory);
+        MPI_Barrier(comm.world);
+    }
 }
 
 /* A link under the name that the next manifest is written to leads to a file of the user's: it stays as it is, and nobody else
@@ -279,6 +301,7 @@ static void test_all(void)
 {
     draw_seed();
     test_leftovers();
+    test_made_directory();
     test_planted();
     test_marks(0);
     test_marks(1);

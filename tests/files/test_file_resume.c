@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include "kernels/base/fault.h"
 #include "tests/support/files.h"
+#include "tests/support/watched_fsync.h"
 
 static const int64_t count = 1000;
 static char part[PATH_MAX]; /* the temporary name */
@@ -39,8 +40,10 @@ static void test_three_starts(const char *name, hsort_type type)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s", in_dir(name));
     const int64_t first = even_begin(600, comm.rank), mine = even_begin(600, comm.rank + 1) - first;
+    CHECK(watch_fsync(in_dir("")), "the directory of %s", path);
     expect(HSORT_OK, resume(path, type, count, &file, &kept), path, "first start");
     CHECK(!kept, "%s: kept what was not there", path);
+    CHECK(comm.rank != 0 || watched_is_synced, "%s: its directory is not brought to disk", part);
     fill(keys, first, mine, type);
     CHECK(file_write(&file, first, mine, keys) == HSORT_OK, "%s", status_text());
     check_back(&file, first, mine, true, "at once");

@@ -161,8 +161,8 @@ typedef struct hsort_options {
     hsort_exchange exchange;
     hsort_transport transport;
     hsort_choice peer_memory;         /* ranks of a node map each other's engine memory (IPC). AUTO is ON */
-    hsort_choice shared_memory;       /* in /dev/shm ranks of a node exchange what is STAGED, not by MPI, take
-                                         turns (IPC), and read each other's runs (two passes). AUTO is ON */
+    hsort_choice shared_memory;       /* ranks of a node exchange what is STAGED in shared memory, take turns
+                                         by it (IPC), read each other's runs (two passes). AUTO is ON */
     hsort_choice mpi_device_pointers; /* MPI is given device memory. AUTO: tried if the MPI library says
                                          that it takes it; ON: tried whatever it says */
     hsort_binding binding;

@@ -1,73 +1,67 @@
-/* A file in POSIX shared memory per rank, which has no name any more as soon as the node's ranks have opened
- * it:
+/* A segment of System V shared memory per rank. It is marked for removal as soon as its rank has attached it, so the
+ * kernel removes it with the last process that has it attached, however that one ends. Linux lets others attach
+ * it all the same, by its number:
  *
- *     rank 0    create "/hypersort-71-5c2f"   --.   gather on     open and map     gather on the     remove
- *     rank 1    create "/hypersort-72-09ab"   --'   the node:     the others'      node: who has     the own
- *                                                   names                          mapped whom       name
+ *     rank 0    make, attach and mark segment 71   --.   gather on the    attach the    gather on the node:
+ *     rank 1    make, attach and mark segment 72   --'   node: numbers    others'       who has attached whom
  *
- * Two ranks share if each has mapped the other's. A random word at the beginning tells a file from another
- * one of the same name: containers may have one host name, but a /dev/shm each. A rank that is killed in
- * between leaves its file behind.
+ * Two ranks share if each has attached the other's. A random word at the beginning tells a segment from another
+ * one of the same number: containers may have one host name, but segments of their own. Only a rank that is
+ * killed between making and marking, which wait for nobody, leaves something behind.
  *
- * Space is taken at once by posix_fallocate(): a full /dev/shm, which containers like to keep small, would
- * otherwise be a bus error much later. MPI_Win_allocate_shared() would do the same in fewer lines, but not
- * for some ranks of a node only. */
+ * Rejected. POSIX shared memory: its name must stay until all have opened it, so a rank killed meanwhile leaves it
+ * behind; containers like to keep /dev/shm small. memfd and /proc/PID/fd: containers forbid it.
+ * MPI_Win_allocate_shared(): not for some ranks of a node only. */
 #include "mpi/transport/shared_memory.h"
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/shm.h>
 #include <time.h>
 #include <unistd.h>
 
 /* What a rank sends the others of its node, as bytes. */
-struct memory_file {
+struct memory_segment {
     int64_t rank; /* in comm->world */
     uint64_t word;
-    char name[48]; /* "": it shares nothing */
+    int64_t number; /* -1: it shares nothing */
 };
 
-static void *map_file(int fd, size_t bytes)
+static char *attach_segment(int64_t number)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    void *memory = shmat((int)number, NULL, 0);
+    return memory == (void *)-1 ? NULL : memory; // NOLINT: that is how shmat() fails
 }
 
 /* Make this rank's memory, if there is any to share. */
-static void make_own(struct shared_memory *shared, struct memory_file *header)
+static void make_own(struct shared_memory *shared, struct memory_segment *header)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     header->word = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec << 16 ^ (uint64_t)getpid();
-    snprintf(header->name, sizeof header->name, "/hypersort-%ld-%09ld", (long)getpid(), now.tv_nsec);
-    const int fd = shm_open(header->name, O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)shared->bytes) == 0)
-        shared->own = map_file(fd, shared->bytes);
+    header->number = shmget(IPC_PRIVATE, shared->bytes, 0600);
+    if (header->number >= 0) {
+        shared->own = attach_segment(header->number);
+        shmctl((int)header->number, IPC_RMID, NULL);
+    }
     if (shared->own && shared->engine &&
         !shared->engine->ops->pin(shared->engine, shared->own, shared->bytes)) {
-        munmap(shared->own, shared->bytes);
+        shmdt(shared->own);
         shared->own = NULL;
     }
-    if (fd >= 0)
-        close(fd);
-    if (fd >= 0 && !shared->own)
-        shm_unlink(header->name);
-    if (shared->own)
-        memcpy(shared->own, &header->word, sizeof header->word);
-    else
-        header->name[0] = '\0';
+    if (!shared->own) {
+        header->number = -1;
+        return;
+    }
+    memset(shared->own, 0, shared->bytes); // takes the pages now: later looks at free memory count them
+    memcpy(shared->own, &header->word, sizeof header->word);
 }
 
-/* Map the file that a header names, if it is there and holds the word. */
-static char *map_peer(const struct memory_file *header, size_t bytes)
+/* Attach the segment that a header names, if it is there and holds the word. */
+static char *attach_peer(const struct memory_segment *header)
 {
-    const int fd = shm_open(header->name, O_RDWR, 0);
-    char *memory = fd >= 0 ? map_file(fd, bytes) : NULL;
-    if (fd >= 0)
-        close(fd);
+    char *memory = attach_segment(header->number);
     if (memory && memcmp(memory, &header->word, sizeof header->word) != 0) {
-        munmap(memory, bytes);
+        shmdt(memory);
         return NULL;
     }
     return memory;
@@ -75,7 +69,7 @@ static char *map_peer(const struct memory_file *header, size_t bytes)
 
 /* Share who is mapped here with the node, and unmap those that have not mapped this rank. mapped [node_size *
  * node_size]. */
-static hsort_status keep_mutual(struct comm *comm, const struct memory_file *headers, char *mapped,
+static hsort_status keep_mutual(struct comm *comm, const struct memory_segment *headers, char *mapped,
                                 struct shared_memory *shared)
 {
     const int ranks = comm->node_size, own = comm->node_rank;
@@ -85,7 +79,7 @@ static hsort_status keep_mutual(struct comm *comm, const struct memory_file *hea
     for (int i = 0; i < ranks; i++) {
         char **of = &shared->of[headers[i].rank];
         if (*of && !mapped[i * ranks + own]) {
-            munmap(*of, shared->bytes);
+            shmdt(*of);
             *of = NULL;
         }
     }
@@ -93,23 +87,21 @@ static hsort_status keep_mutual(struct comm *comm, const struct memory_file *hea
 }
 
 /* headers, mapped: of the node, as keep_mutual() has them. */
-static hsort_status share_memory(struct comm *comm, struct memory_file *headers, char *mapped,
+static hsort_status share_memory(struct comm *comm, struct memory_segment *headers, char *mapped,
                                  struct shared_memory *shared)
 {
-    struct memory_file *own = &headers[comm->node_rank];
+    struct memory_segment *own = &headers[comm->node_rank];
     own->rank = comm->rank;
     make_own(shared, own);
     hsort_status status = comm_check(MPI_Allgather(MPI_IN_PLACE, sizeof *headers, MPI_BYTE, headers,
                                                    sizeof *headers, MPI_BYTE, comm->node),
                                      "MPI_Allgather", false);
     for (int i = 0; status == HSORT_OK && i < comm->node_size; i++) {
-        if (i != comm->node_rank && headers[i].name[0] != '\0' && shared->own)
-            shared->of[headers[i].rank] = map_peer(&headers[i], shared->bytes);
+        if (i != comm->node_rank && headers[i].number >= 0 && shared->own)
+            shared->of[headers[i].rank] = attach_peer(&headers[i]);
     }
     if (status == HSORT_OK)
         status = keep_mutual(comm, headers, mapped, shared);
-    if (shared->own)
-        shm_unlink(own->name);
     return status;
 }
 
@@ -119,7 +111,7 @@ hsort_status shared_memory_open(struct comm *comm, struct engine *engine, size_t
     const size_t ranks = (size_t)comm->node_size;
     *shared = (struct shared_memory){.engine = engine, .bytes = bytes, .size = comm->size};
     shared->of = calloc((size_t)comm->size, sizeof *shared->of);
-    struct memory_file *headers = calloc(ranks, sizeof *headers);
+    struct memory_segment *headers = calloc(ranks, sizeof *headers);
     char *mapped = calloc(ranks, ranks);
     hsort_status status = HSORT_OK;
     int64_t all, some;
@@ -140,11 +132,11 @@ void shared_memory_close(struct shared_memory *shared)
 {
     for (int peer = 0; shared->of && peer < shared->size; peer++)
         if (shared->of[peer])
-            munmap(shared->of[peer], shared->bytes);
+            shmdt(shared->of[peer]);
     if (shared->own && shared->engine)
         shared->engine->ops->unpin(shared->engine, shared->own);
     if (shared->own)
-        munmap(shared->own, shared->bytes);
+        shmdt(shared->own);
     free(shared->of);
     *shared = (struct shared_memory){0};
 }

@@ -14,7 +14,7 @@ struct shared_memory {
 };
 
 /* Make this rank's memory and map that of the others on its node. It is 0 but for its first 8 bytes, which hold anything. That a rank can
- * share nothing, as it has a /dev/shm of its own or none, is no error: `of` says with whom it does, the same on both sides of a pair.
+ * share nothing, as the system gives it none or keeps it apart, is no error: `of` says with whom it does, the same on both sides of a pair.
  * Collective.
  *   engine  whose copies read and write `own`: it is pinned; where that fails the rank shares nothing. NULL: it is not
  *   shared  [1] written; shared_memory_close() frees it; nothing to free after an error

@@ -185,7 +185,7 @@ const struct option_row cli_rows[] = {
      FIELD(sort.peer_memory),
      "ranks of a node map each other's GPU memory: transport ipc\n(auto: where it works)"},
     {"shared-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
-     FIELD(sort.shared_memory), "transport staged uses /dev/shm inside a node, ipc takes turns by it,\nand two passes read other ranks' runs (auto: where it works)"},
+     FIELD(sort.shared_memory), "transport staged uses shared memory inside a node, ipc takes turns by it,\nand two passes read other ranks' runs (auto: where it works)"},
     {"mpi-device-pointers", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.mpi_device_pointers), "give MPI GPU memory\n(auto: if it says it takes it, and a try works)"},
 

@@ -102,21 +102,21 @@ killed()
     done
 }
 
-# What processes that are gone have left in shared memory.
+# Shared memory that nobody has attached, of processes that are gone.
 left_in_memory()
 {
-    local file pid
-    for file in /dev/shm/hypersort-*; do
-        pid=${file#/dev/shm/hypersort-}
-        [ -e "$file" ] && ! kill -0 "${pid%%-*}" 2>/dev/null && echo "$file"
+    local pid
+    awk 'NR > 1 && $7 == 0 { print $5 }' /proc/sysvipc/shm | while read -r pid; do
+        kill -0 "$pid" 2>/dev/null || echo "$pid"
     done
 }
 
 # The same while messages of partition are under way: each rank sends more than 30.
 killed_sending()
 {
-    local rank nth before i
+    local rank nth before memory i
     before=$(contents)
+    memory=$(left_in_memory)
     for rank in 0 2 4; do
         for nth in 1 13 30; do
             HYPERSORT_FAULT=kill:$rank:$nth patient run 5 sort in.raw --type u64 -o out --engine host --exchange partition --transport staged
@@ -125,7 +125,7 @@ killed_sending()
                 compgen -G '*.part' >/dev/null || break
                 sleep 0.5
             done
-            [ "$(contents)" = "$before" ] && [ -z "$(left_in_memory)" ] || fail "rank $rank killed at message $nth: files were left or changed"
+            [ "$(contents)" = "$before" ] && [ "$(left_in_memory)" = "$memory" ] || fail "rank $rank killed at message $nth: files were left or changed"
             [ "$(grep -c '^hypersort: ' "$work.err")" -le 1 ] || fail "rank $rank killed at message $nth: more than one line"
         done
     done

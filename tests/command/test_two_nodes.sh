@@ -166,7 +166,7 @@ killed()
     pgrep -f "$HYPERSORT sort" && fail "rank $1 killed at message $2: ranks go on"
     [ "$(grep -c '^hypersort: ' error)" -le 1 ] || { cat error; fail "rank $1 killed at message $2: more than one line"; }
     for node in 1 2; do
-        [ -z "$(nsenter -t "$(cat node$node.pid)" -m ls /dev/shm | grep hypersort)" ] || fail "rank $1 killed at message $2: memory is left on node $node"
+        [ -z "$(nsenter -t "$(cat node$node.pid)" -i tail -n +2 /proc/sysvipc/shm)" ] || fail "rank $1 killed at message $2: memory is left on node $node"
     done
     [ -z "$(ls | grep '^killed')" ] || fail "rank $1 killed at message $2: $(ls | grep '^killed') is left"
 }

@@ -1,9 +1,9 @@
 /* What tests of ranks with an engine each share: the engine, how it is opened, and shared memory that a rank is refused. Their
- * programs are linked with --wrap=shm_open. */
+ * programs are linked with --wrap=shmget. */
 #ifndef RANK_ENGINE_H
 #define RANK_ENGINE_H
 
-#include <sys/types.h>
+#include <sys/shm.h>
 #include "mpi/comm/comm.h"
 #include "tests/support/ranks.h"
 
@@ -12,11 +12,11 @@ static struct engine *engine;
 
 static bool has_no_shm; /* this rank */
 
-int __real_shm_open(const char *name, int flags, mode_t mode);
-int __wrap_shm_open(const char *name, int flags, mode_t mode);
-int __wrap_shm_open(const char *name, int flags, mode_t mode)
+int __real_shmget(key_t key, size_t bytes, int flags);
+int __wrap_shmget(key_t key, size_t bytes, int flags);
+int __wrap_shmget(key_t key, size_t bytes, int flags)
 {
-    return has_no_shm ? -1 : __real_shm_open(name, flags, mode);
+    return has_no_shm ? -1 : __real_shmget(key, bytes, flags);
 }
 
 /* Rank r of a node takes device r modulo the devices there, of which there are some. */

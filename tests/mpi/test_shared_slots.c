@@ -1,10 +1,11 @@
 /* Slots that the ranks of a node share: all see what each has written, and pairs agree on whether they share,
- * also where some rank may not, or has no room. No name stays behind in /dev/shm.
+ * also where some rank may not, or has no room. Nothing stays behind, also of a rank that is killed while it waits
+ * for others.
  *
  *     test_shared_slots         the host engine
  *     test_shared_slots cuda    the cuda engine; rank r of a node takes device r modulo the devices there */
-#include <dirent.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "mpi/transport/shared_slots.h"
 #include "tests/mpi/rank_engine.h"
@@ -16,18 +17,29 @@ static unsigned char slot_byte(int rank, size_t i)
     return (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101);
 }
 
-/* Files of this process in /dev/shm. */
-static int names_left(void)
+/* Segments of this process: all, or those that stay when it is killed. */
+static int segments_there(bool all)
 {
-    char own[32];
+    char line[512];
     int found = 0;
-    snprintf(own, sizeof own, "hypersort-%ld-", (long)getpid());
-    DIR *directory = opendir("/dev/shm");
-    for (struct dirent *entry; directory && (entry = readdir(directory));)
-        found += strncmp(entry->d_name, own, strlen(own)) == 0;
-    if (directory)
-        closedir(directory);
+    FILE *list = fopen("/proc/sysvipc/shm", "r");
+    CHECK(list != NULL, "this system does not list its segments");
+    while (list && fgets(line, sizeof line, list)) {
+        unsigned flags;
+        long creator;
+        if (sscanf(line, "%*d %*d %o %*u %ld", &flags, &creator) == 2 && creator == (long)getpid())
+            found += all || !(flags & SHM_DEST);
+    }
+    if (list)
+        fclose(list);
     return found;
+}
+
+int MPI_Allgather(const void *own, int count, MPI_Datatype type, void *all, int each, MPI_Datatype of,
+                  MPI_Comm ranks)
+{
+    CHECK(segments_there(false) == 0, "a rank killed now leaves %d segments", segments_there(false));
+    return PMPI_Allgather(own, count, type, all, each, of, ranks);
 }
 
 /* able: [size] which ranks share. */
@@ -35,6 +47,11 @@ static void check_slots(struct shared_slots *shared, const bool *able, const cha
 {
     CHECK((shared->memory.own != NULL) == able[comm.rank], "%s: rank %d has %s slots", what, comm.rank,
           shared->memory.own ? "got" : "no");
+    unsigned char there[BYTES >> 12] = {0}; // a page has 4 KiB at least
+    CHECK(!shared->memory.own || mincore(shared->memory.own, BYTES, there) == 0, "%s: no look at pages",
+          what);
+    CHECK(!shared->memory.own || (there[0] & there[BYTES / sysconf(_SC_PAGESIZE) - 1] & 1),
+          "%s: pages are not taken", what);
     for (size_t i = 0; shared->memory.own && i < BYTES; i++)
         shared->memory.own[i] = (char)slot_byte(comm.rank, i);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -62,9 +79,11 @@ static void check_sharing(const char *what, size_t bytes, bool unable)
     for (int peer = 0; peer < comm.size; peer++)
         able[peer] = !unable_all[peer];
     CHECK(shared_slots_open(&comm, engine, bytes, &shared) == HSORT_OK, "%s: %s", what, status_text());
-    CHECK(names_left() == 0, "%s: %d names left in /dev/shm", what, names_left());
+    CHECK(segments_there(true) == !unable, "%s: %d segments", what, segments_there(true));
     check_slots(&shared, able, what);
     shared_slots_close(&shared);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(segments_there(true) == 0, "%s: %d segments are left", what, segments_there(true));
     free(unable_all);
     free(able);
 }

@@ -27,11 +27,10 @@ hsort_status comm_usable(void)
 static hsort_status open_duplicates(MPI_Comm user, struct comm *comm)
 {
     TRY_MPI(MPI_Comm_dup(user, &comm->world));
-    TRY_MPI(MPI_Comm_set_errhandler(comm->world, MPI_ERRORS_RETURN));
+    TRY_MPI(MPI_Comm_set_errhandler(comm->world, MPI_ERRORS_RETURN)); // node inherits it
     TRY_MPI(MPI_Comm_rank(comm->world, &comm->rank));
     TRY_MPI(MPI_Comm_size(comm->world, &comm->size));
     TRY_MPI(MPI_Comm_split_type(comm->world, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL, &comm->node));
-    TRY_MPI(MPI_Comm_set_errhandler(comm->node, MPI_ERRORS_RETURN));
     TRY_MPI(MPI_Comm_rank(comm->node, &comm->node_rank));
     TRY_MPI(MPI_Comm_size(comm->node, &comm->node_size));
     TRY_MPI(MPI_Comm_group(comm->world, &comm->world_group));
@@ -48,7 +47,7 @@ static hsort_status find_even_nodes(struct comm *comm)
     if (comm_is_alone(comm))
         return HSORT_OK;
     TRY_MPI(MPI_Group_translate_ranks(comm->node_group, 1, &first, comm->world_group, &leader));
-    const bool even = leader % comm->node_size == 0 && comm->rank == leader + comm->node_rank;
+    const bool even = comm->rank == leader + comm->node_rank;
     const int own[NUMBERS] = {comm->node_size, -comm->node_size, !even};
     TRY_MPI(MPI_Allreduce(own, all, NUMBERS, MPI_INT, MPI_MAX, comm->world));
     if (all[MOST] == -all[LEAST] && !all[UNEVEN])

@@ -1,4 +1,4 @@
-/* The agreement of ranks on one status, and the sums over ranks. Whatever mix of ranks fails, every rank gets
+/* The agreement of ranks on one status, sums over ranks, and who is on a node with whom. Whatever mix of ranks fails, every rank gets
  * the greatest status of all and the same line of text, which names the lowest rank that has that status. */
 #include <stdbool.h>
 #include "mpi/comm/comm.h"
@@ -162,6 +162,98 @@ static void test_open(void)
     CHECK(comm.rank == rank && comm.size == size, "rank %d of %d", comm.rank, comm.size);
     CHECK(comm.node_rank >= 0 && comm.node_rank < comm.node_size && comm.node_size <= size,
           "rank %d of %d on a node", comm.node_rank, comm.node_size);
+    // There is no such rank: an error, and not the end of the program.
+    CHECK(comm_check(MPI_Send(NULL, 0, MPI_BYTE, size, 0, comm.world), "MPI_Send", false) == HSORT_MPI,
+          "sent");
+    CHECK(comm_check(MPI_Send(NULL, 0, MPI_BYTE, size, 0, comm.node), "MPI_Send", false) == HSORT_MPI,
+          "sent");
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------------------- */
+
+static const int *node_of; /* [size] the node of each rank; NULL: as MPI finds them */
+static int kept;           /* communicators and groups that were made and not freed */
+
+int MPI_Comm_split_type(MPI_Comm all, int type, int key, MPI_Info info, MPI_Comm *node)
+{
+    int rank;
+    PMPI_Comm_rank(all, &rank);
+    kept++;
+    return node_of ? PMPI_Comm_split(all, node_of[rank], key, node)
+                   : PMPI_Comm_split_type(all, type, key, info, node);
+}
+
+int MPI_Comm_dup(MPI_Comm of, MPI_Comm *made)
+{
+    kept++;
+    return PMPI_Comm_dup(of, made);
+}
+
+int MPI_Comm_group(MPI_Comm of, MPI_Group *made)
+{
+    kept++;
+    return PMPI_Comm_group(of, made);
+}
+
+int MPI_Comm_free(MPI_Comm *made)
+{
+    kept--;
+    return PMPI_Comm_free(made);
+}
+
+int MPI_Group_free(MPI_Group *made)
+{
+    kept--;
+    return PMPI_Group_free(made);
+}
+
+static int ranks_on_node(int node)
+{
+    int ranks = 0;
+    for (int rank = 0; rank < comm.size; rank++)
+        ranks += node_of[rank] == node;
+    return ranks;
+}
+
+/* Nodes [size] of the ranks: who is near, who leads, and whether all nodes have as many ranks, one node behind the other. */
+static void check_nodes(const int *nodes)
+{
+    struct comm split;
+    int64_t leaders[MOST_RANKS];
+    const int before = kept;
+    node_of = nodes;
+    CHECK(comm_open(MPI_COMM_WORLD, &split) == HSORT_OK, "comm_open: %s", status_text());
+    CHECK(comm_leaders(&split, leaders) == HSORT_OK, "%s", status_text());
+    int each = ranks_on_node(nodes[0]);
+    for (int rank = 0; rank < comm.size; rank++) {
+        int leader = 0;
+        while (nodes[leader] != nodes[rank])
+            leader++;
+        CHECK(leaders[rank] == leader, "rank %d is led by %lld, not %d", rank, (long long)leaders[rank],
+              leader);
+        CHECK(comm_is_near(&split, rank) == (nodes[rank] == nodes[comm.rank]), "is %d near %d?", rank,
+              comm.rank);
+        if (ranks_on_node(nodes[rank]) != each || nodes[rank] != nodes[rank / each * each])
+            each = 1;
+    }
+    CHECK(split.node_size == ranks_on_node(nodes[comm.rank]), "%d ranks on a node", split.node_size);
+    CHECK(split.even_node_ranks == each, "%d ranks on every node, not %d", split.even_node_ranks, each);
+    comm_close(&split);
+    CHECK(kept == before, "%d communicators and groups are left", kept - before);
+    node_of = NULL;
+}
+
+static void test_nodes(uint64_t random)
+{
+    int nodes[MOST_RANKS];
+    for (int kind = 0; kind < 30; kind++) {
+        for (int rank = 0; rank < comm.size; rank++) {
+            const int kinds[] = {0, rank, rank / 2, rank % 2, (rank + 1) / 2, rank / 3, (rank + 1) / 2 % 2};
+            enum { KINDS = sizeof kinds / sizeof *kinds };
+            nodes[rank] = kind < KINDS ? kinds[kind] : (int)(check_random(&random) % 3);
+        }
+        check_nodes(nodes);
+    }
 }
 
 static void test_mpi_codes(void)
@@ -193,6 +285,7 @@ int main(int argc, char **argv)
         test_sums(seed);
         test_many();
         test_mpi_codes();
+        test_nodes(seed);
         comm_close(&comm);
     }
     return ranks_finish();

@@ -1,7 +1,7 @@
 /* All transports move exactly the bytes they are told to, byte for byte, between every pair of sizes around
  * the borders of chunks: in place or not, with unequal sides, round a ring of ranks. Poison around every
  * buffer stays. With faults, the rank that fails says so, its peer is not left waiting, and no message is
- * left over for the next transfer.
+ * left over for the next transfer. Messages end as they should (watched_messages.h).
  *
  *     test_transport          the host engine, then one whose memory other processes map (shared_engine.h)
  *     test_transport cuda     the cuda engine; rank r of a node takes device r modulo the devices there */
@@ -9,6 +9,7 @@
 #include "tests/support/shared_engine.h"
 #include "mpi/transport/transport.h"
 #include "tests/mpi/rank_engine.h"
+#include "tests/mpi/watched_messages.h"
 
 enum { GUARD = 64, POISON = 0xa5, SIZES = 9, CAPACITY = 16 << 20 };
 
@@ -104,6 +105,7 @@ static hsort_status transfer(struct transport *transport, const struct transfer_
     status_clear();
     const hsort_status status = transport->ops->sendrecv(transport, plan->to, send, plan->send_bytes,
                                                          plan->from, receive, plan->receive_bytes, &moved);
+    CHECK(watched_left() == 0, "a message has begun and not ended");
     CHECK(moved == 1000 + (int64_t)plan->send_bytes, "%lld bytes counted, %zu sent", (long long)moved - 1000,
           plan->send_bytes);
     return status;
@@ -270,6 +272,7 @@ static hsort_status run_stream(struct transport *on, size_t most, int number, bo
     const hsort_status end = transport->ops->stream_end(transport);
     status = status != HSORT_OK ? status : end;
     faults_watch(0);
+    CHECK(watched_left() == 0, "a message has begun and not ended");
     *whole = t.sent == all && t.came == all && transport->traffic.bytes - before == t.bytes;
     CHECK(now == HSORT_OK || status == now, "advance says %d, the end %d", now, status);
     return status;
@@ -500,18 +503,6 @@ static bool test_choice(bool cuda)
     return takes != 0;
 }
 
-static bool cannot_send, cannot_receive; /* this rank: messages do not begin */
-
-int MPI_Isend(const void *from, int n, MPI_Datatype type, int to, int tag, MPI_Comm all, MPI_Request *sent)
-{
-    return cannot_send ? MPI_ERR_OTHER : PMPI_Isend(from, n, type, to, tag, all, sent);
-}
-
-int MPI_Irecv(void *to, int count, MPI_Datatype type, int from, int tag, MPI_Comm world, MPI_Request *request)
-{
-    return cannot_receive ? MPI_ERR_OTHER : PMPI_Irecv(to, count, type, from, tag, world, request);
-}
-
 /* One rank cannot begin a message of the probe: no other one waits for it. Nodes may be of different sizes. */
 static void test_failed_probe(void)
 {
@@ -542,6 +533,7 @@ static void test_transports(bool on_host, int transports)
 {
     const bool made = buffer_make(&send_buffer, on_host) && buffer_make(&receive_buffer, on_host);
     CHECK(made, "rank %d: no memory: %s", comm.rank, status_text());
+    watches = engine->ops->kind == HSORT_ENGINE_HOST;
     if (comm_agree(&comm, made ? HSORT_OK : HSORT_HOST_MEMORY) == HSORT_OK) {
         if (transports & WITH_STAGED) {
             test_transport(open_all_share, HSORT_TRANSPORT_STAGED);
@@ -553,6 +545,7 @@ static void test_transports(bool on_host, int transports)
         if (transports & WITH_IPC)
             test_transport(open_ipc, HSORT_TRANSPORT_IPC);
     }
+    watches = false;
     buffer_drop(&send_buffer);
     buffer_drop(&receive_buffer);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "kernels/base/host_memory.h"
 
-/* What a rank sends to the others of its node; only 64-bit numbers, so that it is sent as such. */
+/* What a rank sends to the others of its node; only 64-bit numbers, so that it is sent as such. Who wants nothing names no limit. */
 struct memory_request {
     uint64_t bytes, limits;
     struct host_memory_limit limit[HOST_MEMORY_LIMITS_MAX];
@@ -23,12 +23,12 @@ static bool shares_limit(const struct memory_request *request, uint64_t place)
 static hsort_status compare_requests(const struct comm *comm, const struct memory_request *requests)
 {
     const struct memory_request *own = &requests[comm->node_rank];
-    for (uint64_t i = 0; i < own->limits && own->bytes > 0; i++) {
+    for (uint64_t i = 0; i < own->limits; i++) {
         const struct host_memory_limit *limit = &own->limit[i];
         uint64_t wanted = 0;
         int ranks = 0;
         for (int rank = 0; rank < comm->node_size; rank++) {
-            if (requests[rank].bytes == 0 || !shares_limit(&requests[rank], limit->place))
+            if (!shares_limit(&requests[rank], limit->place))
                 continue;
             const uint64_t left = UINT64_MAX - wanted;
             wanted += requests[rank].bytes < left ? requests[rank].bytes : left;

@@ -91,8 +91,13 @@ static void check_shared(uint64_t bytes, const char *limit)
     char who[32];
     snprintf(who, sizeof who, "rank %d on ", comm.size - 1);
     CHECK(strstr(comm.error, who), "'%s' does not name %s", comm.error, who);
+    CHECK(strstr(comm.error, ": 1 rank of this node wants "), "'%s' counts ranks that want nothing",
+          comm.error);
     CHECK(ask(0) == HSORT_OK, "%s: nothing", limit);
     CHECK(ask(UINT64_MAX) == HSORT_HOST_MEMORY, "%s: sums that overflow", limit);
+    const uint64_t wraps =
+        UINT64_MAX / (uint64_t)comm.size + 1; // of several ranks: to less than one byte each
+    CHECK(comm.size == 1 || ask(wraps) == HSORT_HOST_MEMORY, "%s: a sum that would seem small", limit);
 }
 
 static void test_machine(void)

@@ -12,6 +12,21 @@
 
 enum { BYTES = 3 << 16 };
 
+static bool finds_others; /* this rank: under the numbers of its peers there are segments of somebody else */
+
+void *__real_shmat(int number, const void *at, int flags);
+void *__wrap_shmat(int number, const void *at, int flags);
+void *__wrap_shmat(int number, const void *at, int flags)
+{
+    struct shmid_ds facts;
+    if (!finds_others || (shmctl(number, IPC_STAT, &facts) == 0 && facts.shm_cpid == getpid()))
+        return __real_shmat(number, at, flags);
+    const int other = __real_shmget(IPC_PRIVATE, BYTES, 0600);
+    void *memory = __real_shmat(other, at, flags);
+    shmctl(other, IPC_RMID, NULL);
+    return memory;
+}
+
 static unsigned char slot_byte(int rank, size_t i)
 {
     return (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101);
@@ -42,10 +57,10 @@ int MPI_Allgather(const void *own, int count, MPI_Datatype type, void *all, int 
     return PMPI_Allgather(own, count, type, all, each, of, ranks);
 }
 
-/* able: [size] which ranks share. */
-static void check_slots(struct shared_slots *shared, const bool *able, const char *what)
+/* able: [size] which ranks share; has: this one has slots. */
+static void check_slots(struct shared_slots *shared, const bool *able, bool has, const char *what)
 {
-    CHECK((shared->memory.own != NULL) == able[comm.rank], "%s: rank %d has %s slots", what, comm.rank,
+    CHECK((shared->memory.own != NULL) == has, "%s: rank %d has %s slots", what, comm.rank,
           shared->memory.own ? "got" : "no");
     unsigned char there[BYTES >> 12] = {0}; // a page has 4 KiB at least
     CHECK(!shared->memory.own || mincore(shared->memory.own, BYTES, there) == 0, "%s: no look at pages",
@@ -68,8 +83,8 @@ static void check_slots(struct shared_slots *shared, const bool *able, const cha
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Open, check, close. unable: this rank must find that it cannot share. */
-static void check_sharing(const char *what, size_t bytes, bool unable)
+/* Open, check, close. unable: this rank must find that it cannot share; has: and has slots. */
+static void check_sharing(const char *what, size_t bytes, bool unable, bool has)
 {
     struct shared_slots shared;
     int64_t *unable_all = calloc((size_t)comm.size, sizeof *unable_all);
@@ -79,8 +94,8 @@ static void check_sharing(const char *what, size_t bytes, bool unable)
     for (int peer = 0; peer < comm.size; peer++)
         able[peer] = !unable_all[peer];
     CHECK(shared_slots_open(&comm, engine, bytes, &shared) == HSORT_OK, "%s: %s", what, status_text());
-    CHECK(segments_there(true) == !unable, "%s: %d segments", what, segments_there(true));
-    check_slots(&shared, able, what);
+    CHECK(segments_there(true) == has, "%s: %d segments", what, segments_there(true));
+    check_slots(&shared, able, has, what);
     shared_slots_close(&shared);
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(segments_there(true) == 0, "%s: %d segments are left", what, segments_there(true));
@@ -97,22 +112,65 @@ static bool refuse_pin(struct engine *refusing, void *memory, size_t bytes)
     return false;
 }
 
+static const struct engine_ops *counted_ops;
+static int pinned; /* and not unpinned */
+
+static bool count_pin(struct engine *counting, void *memory, size_t bytes)
+{
+    const bool done = counted_ops->pin(counting, memory, bytes);
+    pinned += done;
+    return done;
+}
+
+static void count_unpin(struct engine *counting, void *memory)
+{
+    counted_ops->unpin(counting, memory);
+    pinned--;
+}
+
+/* All that is pinned is unpinned; what its owner cannot pin is not shared. */
+static void test_pins(void)
+{
+    struct shared_slots shared;
+    const struct engine_ops *ops = engine->ops;
+    struct engine_ops counting = *ops;
+    counted_ops = ops;
+    counting.pin = count_pin;
+    counting.unpin = count_unpin;
+    engine->ops = &counting;
+    CHECK(shared_slots_open(&comm, engine, BYTES, &shared) == HSORT_OK, "%s", status_text());
+    for (int peer = 0; peer < comm.size; peer++)
+        shared_slots_of(&shared, peer);
+    CHECK(pinned == comm.size, "%d pins of %d ranks' slots", pinned, comm.size);
+    MPI_Barrier(MPI_COMM_WORLD);
+    shared_slots_close(&shared);
+    CHECK(pinned == 0, "%d pins are left", pinned);
+    if (comm.rank % 3 == 1)
+        counting.pin = refuse_pin;
+    check_sharing("some cannot pin", BYTES, comm.rank % 3 == 1, comm.rank % 3 != 1);
+    engine->ops = ops;
+}
+
 /* What cannot be pinned is shared all the same, and is not tried for every message. */
 static void test_refused_pins(void)
 {
     struct shared_slots shared;
     const struct engine_ops *ops = engine->ops;
-    CHECK(shared_slots_open(&comm, engine, BYTES, &shared) == HSORT_OK, "%s", status_text());
     struct engine_ops refusing = *ops;
-    refusing.pin = refuse_pin;
+    refusing.pin = count_pin;
+    refusing.unpin = count_unpin;
     engine->ops = &refusing;
+    CHECK(shared_slots_open(&comm, engine, BYTES, &shared) == HSORT_OK, "%s", status_text());
+    refusing.pin = refuse_pin;
+    pins = 0;
     for (int again = 0; again < 3; again++)
         for (int peer = 0; peer < comm.size; peer++)
             CHECK((shared_slots_of(&shared, peer) != NULL) == (peer != comm.rank), "of rank %d", peer);
     CHECK(pins == comm.size - 1, "%d pins are tried for %d peers", pins, comm.size - 1);
-    engine->ops = ops;
     MPI_Barrier(MPI_COMM_WORLD);
     shared_slots_close(&shared);
+    CHECK(pinned == 0, "unpinned is what was not pinned");
+    engine->ops = ops;
 }
 
 int main(int argc, char **argv)
@@ -124,11 +182,15 @@ int main(int argc, char **argv)
     if (!open_rank(cuda, engine_open_host))
         return ranks_finish();
     for (int again = 0; again < 3; again++)
-        check_sharing("all share", BYTES, false);
+        check_sharing("all share", BYTES, false, true);
     has_no_shm = comm.rank % 3 == 1;
-    check_sharing("some have no shared memory", BYTES, has_no_shm);
+    check_sharing("some have no shared memory", BYTES, has_no_shm, !has_no_shm);
     has_no_shm = false;
-    check_sharing("no room for that much", (size_t)1 << 50, true);
+    finds_others = comm.rank % 3 == 1;
+    check_sharing("some find segments of others", BYTES, finds_others, true);
+    finds_others = false;
+    check_sharing("no room for that much", (size_t)1 << 50, true, false);
+    test_pins();
     test_refused_pins();
     engine->ops->close(engine);
     comm_close(&comm);

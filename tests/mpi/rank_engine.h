@@ -10,12 +10,14 @@
 static struct comm comm;
 static struct engine *engine;
 
-static bool has_no_shm; /* this rank */
+static bool has_no_shm;  /* this rank */
+static int shm_segments; /* that this rank has asked for */
 
 int __real_shmget(key_t key, size_t bytes, int flags);
 int __wrap_shmget(key_t key, size_t bytes, int flags);
 int __wrap_shmget(key_t key, size_t bytes, int flags)
 {
+    shm_segments++;
     return has_no_shm ? -1 : __real_shmget(key, bytes, flags);
 }
 

@@ -93,12 +93,15 @@ static void check_sharing(const char *what, size_t bytes, bool unable, bool has)
         MPI_Abort(MPI_COMM_WORLD, 1);
     for (int peer = 0; peer < comm.size; peer++)
         able[peer] = !unable_all[peer];
+    const int of_mpi = segments_there(true);
     CHECK(shared_slots_open(&comm, engine, bytes, &shared) == HSORT_OK, "%s: %s", what, status_text());
-    CHECK(segments_there(true) == has, "%s: %d segments", what, segments_there(true));
+    CHECK(segments_there(true) == of_mpi + has, "%s: %d segments, %d of MPI", what, segments_there(true),
+          of_mpi);
     check_slots(&shared, able, has, what);
     shared_slots_close(&shared);
     MPI_Barrier(MPI_COMM_WORLD);
-    CHECK(segments_there(true) == 0, "%s: %d segments are left", what, segments_there(true));
+    CHECK(segments_there(true) == of_mpi, "%s: %d segments are left, %d of MPI", what, segments_there(true),
+          of_mpi);
     free(unable_all);
     free(able);
 }

@@ -503,30 +503,6 @@ static bool test_choice(bool cuda)
     return takes != 0;
 }
 
-/* One rank cannot begin a message of the probe: no other one waits for it. Nodes may be of different sizes. */
-static void test_failed_probe(void)
-{
-    const struct transport_options options = {.mpi_device_pointers = HSORT_CHOICE_ON};
-    const struct engine_ops *ops = engine->ops;
-    const int node_size = comm.node_size;
-    struct engine_ops probed = *ops;
-    probed.kind = HSORT_ENGINE_CUDA;
-    engine->ops = &probed;
-    for (int failure = 0; failure < 3; failure++) {
-        struct transport *transport;
-        int takes;
-        comm.node_size = failure == 0 ? 1 + comm.rank % 2 : node_size;
-        cannot_send = failure == 1 && comm.rank == comm.size - 1;
-        cannot_receive = failure == 2 && comm.rank == comm.size - 1;
-        const hsort_status status = transport_choose(&comm, engine, &options, &transport, &takes);
-        cannot_send = cannot_receive = false;
-        CHECK(status == HSORT_OK && takes == (failure == 0), "failure %d: takes %d", failure, takes);
-        if (status == HSORT_OK)
-            transport->ops->close(transport);
-    }
-    engine->ops = ops;
-}
-
 enum { WITH_STAGED = 1, WITH_MPI = 2, WITH_IPC = 4 };
 
 static void test_transports(bool on_host, int transports)
@@ -584,7 +560,6 @@ int main(int argc, char **argv)
         test_transports(true, transports);
         test_transports(comm.rank % 2 == 1, WITH_IPC);
     } else {
-        test_failed_probe();
         test_shared();
     }
     engine->ops->close(engine);

@@ -19,8 +19,8 @@ static void test_probe(void)
         {.choice = HSORT_CHOICE_ON, .wrong_message = 4},
         {.choice = HSORT_CHOICE_AUTO, .takes = true}, // the library says so, by the environment
         {.choice = HSORT_CHOICE_OFF},
-        {.choice = HSORT_CHOICE_ON,
-         .cannot_send = true}, // last, as messages are left that others might receive
+        // last, as messages are left that others might receive
+        {.choice = HSORT_CHOICE_ON, .cannot_send = true},
         {.choice = HSORT_CHOICE_ON, .cannot_receive = true},
     };
     const struct engine_ops *ops = engine->ops;

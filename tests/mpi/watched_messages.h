@@ -21,8 +21,7 @@ static struct watched_message {
 
 static bool watches;                     /* this rank: its messages are watched; all are of host memory */
 static bool cannot_send, cannot_receive; /* this rank: messages do not begin */
-static int
-    wrong_message; /* this rank: of what begins to be received from now on the so-manieth ends with another byte; 0: none does */
+static int wrong_message; /* of what this rank begins to receive the so-manieth ends with another byte; 0: none */
 static char *wrong_byte;
 
 static void watch_begin(const MPI_Request *request, const void *sent, int bytes)

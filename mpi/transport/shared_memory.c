@@ -67,18 +67,18 @@ static char *attach_peer(const struct memory_segment *header)
     return memory;
 }
 
-/* Share who is mapped here with the node, and unmap those that have not mapped this rank. mapped [node_size *
+/* Tell the node who is attached here, and detach those that have not attached this rank. attached [node_size *
  * node_size]. */
-static hsort_status keep_mutual(struct comm *comm, const struct memory_segment *headers, char *mapped,
+static hsort_status keep_mutual(struct comm *comm, const struct memory_segment *headers, char *attached,
                                 struct shared_memory *shared)
 {
     const int ranks = comm->node_size, own = comm->node_rank;
     for (int i = 0; i < ranks; i++)
-        mapped[own * ranks + i] = shared->of[headers[i].rank] != NULL;
-    TRY_MPI(MPI_Allgather(MPI_IN_PLACE, ranks, MPI_CHAR, mapped, ranks, MPI_CHAR, comm->node));
+        attached[own * ranks + i] = shared->of[headers[i].rank] != NULL;
+    TRY_MPI(MPI_Allgather(MPI_IN_PLACE, ranks, MPI_CHAR, attached, ranks, MPI_CHAR, comm->node));
     for (int i = 0; i < ranks; i++) {
         char **of = &shared->of[headers[i].rank];
-        if (*of && !mapped[i * ranks + own]) {
+        if (*of && !attached[i * ranks + own]) {
             shmdt(*of);
             *of = NULL;
         }
@@ -86,8 +86,8 @@ static hsort_status keep_mutual(struct comm *comm, const struct memory_segment *
     return HSORT_OK;
 }
 
-/* headers, mapped: of the node, as keep_mutual() has them. */
-static hsort_status share_memory(struct comm *comm, struct memory_segment *headers, char *mapped,
+/* headers, attached: of the node, as keep_mutual() has them. */
+static hsort_status share_memory(struct comm *comm, struct memory_segment *headers, char *attached,
                                  struct shared_memory *shared)
 {
     struct memory_segment *own = &headers[comm->node_rank];
@@ -101,7 +101,7 @@ static hsort_status share_memory(struct comm *comm, struct memory_segment *heade
             shared->of[headers[i].rank] = attach_peer(&headers[i]);
     }
     if (status == HSORT_OK)
-        status = keep_mutual(comm, headers, mapped, shared);
+        status = keep_mutual(comm, headers, attached, shared);
     return status;
 }
 
@@ -112,17 +112,17 @@ hsort_status shared_memory_open(struct comm *comm, struct engine *engine, size_t
     *shared = (struct shared_memory){.engine = engine, .bytes = bytes, .size = comm->size};
     shared->of = calloc((size_t)comm->size, sizeof *shared->of);
     struct memory_segment *headers = calloc(ranks, sizeof *headers);
-    char *mapped = calloc(ranks, ranks);
+    char *attached = calloc(ranks, ranks);
     hsort_status status = HSORT_OK;
     int64_t all, some;
-    const bool has_tables = shared->of && headers && mapped;
+    const bool has_tables = shared->of && headers && attached;
     status = comm_range(comm, has_tables, &all, &some);
     if (status == HSORT_OK && !has_tables)
         status = status_fail(HSORT_HOST_MEMORY, "no memory to share some with %d ranks", comm->node_size);
     if (status == HSORT_OK && all)
-        status = share_memory(comm, headers, mapped, shared);
+        status = share_memory(comm, headers, attached, shared);
     free(headers);
-    free(mapped);
+    free(attached);
     if (status != HSORT_OK)
         shared_memory_close(shared);
     return status;

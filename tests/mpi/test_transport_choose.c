@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     bool cuda;
     if (!ranks_begin(argc, argv, &rank, &size, &cuda))
         return CHECK_SKIPPED;
-    if (!open_rank(cuda, engine_open_host))
+    if (!open_rank(false, engine_open_host))
         return ranks_finish();
     test_probe();
     test_shared_memory_off();

@@ -296,7 +296,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     __syncthreads();
     uint32_t own = 0;
     if (bin < BINS) {
-        own = is_mixed ? group_tables[0][bin] : sum_groups(group_tables, bin);
+        own = is_mixed ? group_tables[0][word_of_bin(bin)] : sum_groups(group_tables, bin);
         if (bin == BINS - 1)
             own -= TILE - block.valid;
         publish_own(words, bin, block.tile, number, own);
@@ -309,7 +309,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     if (bin < BINS) {
         block.destinations[bin] = (int64_t)(firsts >> TILE_BITS) - first;
         if (is_mixed)
-            group_tables[0][bin] = first;
+            group_tables[0][word_of_bin(bin)] = first;
         else
             scan_groups(group_tables, bin, first);
     }
@@ -318,7 +318,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     const key_digit<K> same_digit = block.digit(); // to make digits again is cheaper than to keep them
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        ranks.add(k, table[same_digit(keys[k])]);
+        ranks.add(k, table[word_of_bin(same_digit(keys[k]))]);
     ranks.add_quotients(LOG_WARP); // spread_place() of each
     __syncthreads();               // the keys take the tables' memory
 #pragma unroll

@@ -33,7 +33,7 @@ enum {
     GROUP = WARP / 2, /* lanes that rank their keys together */
     GROUPS = ONESWEEP_THREADS / GROUP,
     COUNT_SHIFT = 16,     /* a group's word for a bin: its count, above a bit per lane */
-    TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin */
+    TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin, and room for its gaps */
     FEW_DIGITS = 8,       /* of a row, to be found by a match */
     MOST_PEERS = 6,       /* lanes of a row that may set their bits in one word; if more would, they vote */
     LOG_WARP = 5          /* of WARP, the places after which spread_place() leaves one out */
@@ -41,6 +41,15 @@ enum {
 
 static_assert((int)ONESWEEP_THREADS >= (int)BINS, "a thread for each bin");
 static_assert(ONESWEEP_THREADS <= 1024 && ONESWEEP_THREADS % WARP == 0, "a block of whole warps");
+
+/* Where the word of a bin lies in a table. Digits may have low bits in common, as of numbers that are multiples of 16: without
+ * gaps their words would lie in one bank or two. */
+static __device__ int word_of_bin(uint32_t bin)
+{
+    return spread_place((int)bin);
+}
+
+static_assert(spread_place(BINS - 1) < TABLE, "a word for each bin");
 
 /* ---- ranks --------------------------------------------------------------------------------------------- */
 
@@ -106,7 +115,7 @@ static __device__ struct search_choice choose_search(uint32_t bin)
 }
 
 /* Rank each key among the keys of its group with the same digit, in the order row by row, lane by lane;
- * leaves the group's counts in table [BINS], above COUNT_SHIFT. The table is clear before. bin_of(k): the digit of
+ * leaves the group's counts in table [TABLE], above COUNT_SHIFT. The table is clear before. bin_of(k): the digit of
  * this thread's key k.
  *
  * The lanes of a row find each other in the word of their bin: each sets its bit there, and then sees who has
@@ -126,6 +135,7 @@ static __device__ void group_rank(const BIN_OF &bin_of, uint32_t common, uint32_
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         const uint32_t bin = bin_of(k);
+        uint32_t *word = &table[word_of_bin(bin)];
         uint32_t peers = 0;
         if (WAY == BY_MATCH)
             peers = __match_any_sync(ALL_LANES, bin) >> group_shift & ((1u << COUNT_SHIFT) - 1);
@@ -134,26 +144,26 @@ static __device__ void group_rank(const BIN_OF &bin_of, uint32_t common, uint32_
         if (WAY == BY_VOTE && bin != common)
             peers = 0;
         if (WAY == BY_BITS || (WAY == BY_VOTE && bin != common))
-            atomicOr(&table[bin], bit);
+            atomicOr(word, bit);
         __syncwarp(); // every lane has set its bit
-        peers |= table[bin];
+        peers |= *word;
         const uint32_t rank = (peers >> COUNT_SHIFT) + __popc(peers & earlier);
         ranks.set(k, rank);
         __syncwarp(); // and seen those of the others
         if ((peers & later) == 0)
-            table[bin] = (rank + 1) << COUNT_SHIFT; // the last of its peers; clears the bits
-        __syncwarp();                               // before the next row sets them
+            *word = (rank + 1) << COUNT_SHIFT; // the last of its peers; clears the bits
+        __syncwarp();                          // before the next row sets them
     }
 }
 
 /* Rank each key among the keys of the block with the same digit, in no promised order; leaves the counts in
- * table [BINS]. */
+ * table [TABLE]. */
 template <int KEYS, typename BIN_OF>
 static __device__ void block_rank(const BIN_OF &bin_of, uint32_t *table, packed<KEYS, 2> &ranks)
 {
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        ranks.set(k, atomicAdd(&table[bin_of(k)], 1u));
+        ranks.set(k, atomicAdd(&table[word_of_bin(bin_of(k))], 1u));
 }
 
 /* Rank a tile's keys in their groups; or, if they `may_mix` and so lose their order, all in group_tables[0],
@@ -163,8 +173,8 @@ static __device__ bool tile_rank(const BIN_OF &bin_of, bool may_mix, uint32_t (*
                                  packed<KEYS, 2> &ranks)
 {
     uint32_t *table = group_tables[threadIdx.x / GROUP];
-    for (int bin = threadIdx.x % GROUP; bin < BINS; bin += GROUP)
-        table[bin] = 0;
+    for (int word = threadIdx.x % GROUP; word < TABLE; word += GROUP)
+        table[word] = 0;
     const struct search_choice choice = choose_search(bin_of(0));
     if (may_mix && !__syncthreads_or(choice.way != BY_BITS)) {
         block_rank(bin_of, group_tables[0], ranks);
@@ -225,7 +235,7 @@ static __device__ uint32_t sum_groups(const uint32_t (*group_tables)[TABLE], int
     uint32_t sum = 0;
 #pragma unroll 16 // of all at once, registers would be spilled
     for (int group = 0; group < GROUPS; group++)
-        sum += group_tables[group][bin];
+        sum += group_tables[group][word_of_bin(bin)];
     return sum >> COUNT_SHIFT;
 }
 
@@ -234,8 +244,9 @@ static __device__ void scan_groups(uint32_t (*group_tables)[TABLE], int bin, uin
 {
 #pragma unroll
     for (int group = 0; group < GROUPS; group++) {
-        const uint32_t of_group = group_tables[group][bin] >> COUNT_SHIFT;
-        group_tables[group][bin] = first;
+        uint32_t *word = &group_tables[group][word_of_bin(bin)];
+        const uint32_t of_group = *word >> COUNT_SHIFT;
+        *word = first;
         first += of_group;
     }
 }

@@ -54,12 +54,12 @@ template <typename K, typename V>
 static __global__ void __launch_bounds__(ONESWEEP_THREADS)
     histogram_kernel(const __grid_constant__ struct onesweep_sort<K, V> sort)
 {
-    __shared__ uint32_t counts[sizeof(K)][BINS];
+    __shared__ uint32_t counts[sizeof(K)][TABLE];
     __shared__ unsigned long long seen[2];
     K ones = 0, zeroes = 0;
     wait_for_kernels_before();
-    for (int i = threadIdx.x; i < (int)sizeof(K) * BINS; i += ONESWEEP_THREADS)
-        counts[i / BINS][i % BINS] = 0;
+    for (int i = threadIdx.x; i < (int)sizeof(K) * TABLE; i += ONESWEEP_THREADS)
+        counts[i / TABLE][i % TABLE] = 0;
     if (threadIdx.x < 2)
         seen[threadIdx.x] = 0;
     __syncthreads();
@@ -81,7 +81,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS)
 #pragma unroll
                 for (uint32_t digit = 0; digit < sizeof(K); digit++) {
                     const key_digit<K> digit_of = {digit * DIGIT_BITS};
-                    atomicAdd(&counts[digit][digit_of(loaded[k])], 1u);
+                    atomicAdd(&counts[digit][word_of_bin(digit_of(loaded[k]))], 1u);
                 }
             }
         }
@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS)
     __syncthreads();
 
     for (int i = threadIdx.x; i < (int)sizeof(K) * BINS; i += ONESWEEP_THREADS) {
-        const uint32_t found = counts[i / BINS][i % BINS];
+        const uint32_t found = counts[i / BINS][word_of_bin((uint32_t)i % BINS)];
         if (found > 0)
             atomicAdd((unsigned long long *)&sort.tables->bins[i / BINS][i % BINS], (unsigned long long)found);
     }

@@ -292,7 +292,7 @@ static __device__ void rank_tile_in_order(const packed<KEYS, 4> &buckets, int va
     const uint32_t *table = tile.group_tables[threadIdx.x / GROUP];
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
-        ranks.add(k, table[buckets.get(k)]);
+        ranks.add(k, table[word_of_bin(buckets.get(k))]);
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
         tile.buckets[ranks.get(k)] = (uint8_t)buckets.get(k);

@@ -43,7 +43,7 @@ template <typename K>
 struct split_head {
     int32_t is_linear;
     int32_t buckets;
-    int32_t levels;             /* of the tree */
+    int32_t levels;             /* of the tree, two at least */
     int32_t is_short;           /* its nodes are distances */
     struct even_parts<K> parts; /* linear, short: how keys become distances */
     K lowest, highest;          /* the same: keys outside count as these */
@@ -119,14 +119,19 @@ struct tree_split {
     const K *tree; /* in shared memory */
     int levels, buckets;
 
+    /* The nodes of the first two levels are read once for all keys: a read by all lanes takes a turn of shared memory, for which
+     * the search waits most. */
     template <int KEYS>
     __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
     {
+        const K root = tree[1], left = tree[2], right = tree[3];
 #pragma unroll
-        for (int k = 0; k < KEYS; k++)
-            found[k] = 1;
+        for (int k = 0; k < KEYS; k++) {
+            const bool is_right = root <= keys[k];
+            found[k] = (is_right ? 6 : 4) + ((is_right ? right : left) <= keys[k] ? 1 : 0);
+        }
 #pragma unroll 1
-        for (int level = 0; level < levels; level++) { // all together, so that their reads overlap
+        for (int level = 2; level < levels; level++) { // all together, so that their reads overlap
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
                 found[k] = 2 * found[k] + (tree[found[k]] <= keys[k] ? 1 : 0);
@@ -144,20 +149,24 @@ struct short_tree_split {
     int levels;
     distances<K> distance;
 
-    /* Some at a time go down together, so that their reads overlap: all would take too many registers. */
+    /* Some at a time go down together, so that their reads overlap: all would take too many registers. The first two levels as in
+     * tree_split; a key is not below a splitter if it is above ~inverse. */
     template <int KEYS>
     __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
     {
         constexpr int SOME = KEYS < 4 ? KEYS : 4;
+        const uint32_t before_root = ~tree[1], left = tree[2], right = tree[3];
         distance.of(keys, [&](int k, uint32_t far) { found[k] = far; });
 #pragma unroll
         for (int first = 0; first < KEYS; first += SOME) {
             uint32_t node[SOME];
 #pragma unroll
-            for (int k = 0; k < SOME; k++)
-                node[k] = 1;
+            for (int k = 0; k < SOME && first + k < KEYS; k++) {
+                const bool is_right = found[first + k] > before_root;
+                node[k] = node_below(is_right ? 3 : 2, found[first + k], is_right ? right : left);
+            }
 #pragma unroll 1
-            for (int level = 0; level < levels; level++) {
+            for (int level = 2; level < levels; level++) {
 #pragma unroll
                 for (int k = 0; k < SOME && first + k < KEYS; k++)
                     node[k] = node_below(node[k], found[first + k], tree[node[k]]);
@@ -341,7 +350,7 @@ static __device__ int write_tree(struct split_head<K> head, int count, K *splitt
         (splitters[i] == BEHIND_ALL<K> || (i > 0 && splitters[i] == splitters[i - 1] + 1));
     head.is_short = !__syncthreads_or(is_alike || ends_value);
     head.buckets = count + 1;
-    head.levels = 32 - __clz(count);
+    head.levels = max(32 - __clz(count), 2);
     if (head.is_short && i < count)
         splitters[i] = splitters[i] >> shift << shift;
     __syncthreads();

@@ -29,6 +29,7 @@ DATES = np.zeros(4, "M8[s]")
 NAT = np.array(["NaT", 0, 1, 2], "M8[s]")
 NAT_RECORDS = RECORDS.copy()
 NAT_RECORDS["when"][2] = "NaT"
+NO_UNICODE = np.zeros(5, [("\udc80", "u4")])
 READ_ONLY = KEYS.copy()
 READ_ONLY.flags.writeable = False
 ROOM = np.empty(40)
@@ -105,6 +106,7 @@ WRONG = [
     ("a column without bytes", lambda c: hypersort.argsort_columns([c]), RECORDS["a"][:1], RECORDS["none"][:1], "no bytes"),
     ("another order", lambda o: hypersort.sort_records(RECORDS, o), "a", "-a", "differently"),
     ("an order without fields", lambda o: hypersort.sort_records(RECORDS, o), "a", [], "0 fields"),
+    ("a name that is no Unicode", lambda a: hypersort.sort_records(a, a.dtype.names[0]), RECORDS, NO_UNICODE, "differently"),
     ("records with NaT", lambda a: hypersort.sort_records(a, "when"), RECORDS, NAT_RECORDS, "NaT"),
     ("records without fields", lambda a: hypersort.sort_records(a, None), RECORDS[["a"]], KEYS, "no fields"),
     ("columns of two lengths", lambda c: hypersort.argsort_columns([KEYS, c]), KEYS, KEYS[1:], "lengths"),
@@ -236,6 +238,8 @@ def run_contexts(ranks):
     hypersort.close()
     hypersort.close()
     ranks.expect("a new one after close()", hypersort.sorter_of(comm) is not kept)
+    hypersort.sorter_of().close()
+    goes_on(ranks, "its own close()")
     with hypersort.Sorter(comm.Dup(), engine="host", exchange="direct", threads=1) as sorter:
         sorter.sort(KEYS)
         stats, where = sorter.stats(), sorter.topology()

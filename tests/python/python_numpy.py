@@ -40,7 +40,7 @@ class Case:
         self.equal("sort out_count", got, in_order, wanted)
         even = [len(part) for part in np.array_split(np.arange(self.total), self.ranks.size)]
         self.equal("sort even", hypersort.sort(self.mine, descending=self.descends, out_count="even"), in_order, even)
-        out = np.empty(int(wanted[self.ranks.rank]), self.native.dtype)
+        out = np.empty(int(wanted[self.ranks.rank]), self.native.dtype).view(np.memmap)
         got = hypersort.sort(self.mine, descending=self.descends, out=out)
         self.equal("sort out", out, in_order, wanted)
         self.ranks.expect("sort returns out", got is out)

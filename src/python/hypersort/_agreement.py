@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def _digest(words: str) -> int:
-    return int.from_bytes(hashlib.blake2b(words.encode(), digest_size=7).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=7).digest(), "little")
 
 
 def _explain(comm: MPI.Intracomm, words: str, failure: Exception | None) -> Error:

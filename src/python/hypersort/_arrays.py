@@ -274,7 +274,7 @@ def output(out: Any, like: Array, count: Optional[int], dtype: Any = None, name:
         if count is not None and count > sys.maxsize:
             raise ValueError(f"out_count is {count!r}, more elements than 63 bits can count")
         return like.empty(like.count if count is None else int(count), dtype)
-    found = written(out, name)
+    found = replace(written(out, name), source=out)  # `out` itself, also of a subclass
     if dtype is None:
         check_like(found, like, name)
     elif not _same_dtype(found.dtype, dtype) or len(found.shape) != 1:

@@ -33,7 +33,7 @@ def sorter_of(comm: Optional[MPI.Intracomm] = None) -> Sorter:
     Returns
     -------
     Sorter
-        With the default options. It is closed by `close`, or by `comm.Free()`.
+        With the default options. It is closed by `close`, by its own, or by `comm.Free()`; then the next call makes another.
     """
     global _keyval
     require_mpi()
@@ -41,7 +41,7 @@ def sorter_of(comm: Optional[MPI.Intracomm] = None) -> Sorter:
     if _keyval is None:
         _keyval = MPI.Comm.Create_keyval(delete_fn=_dropped)
     sorter: Any = comm.Get_attr(_keyval)
-    if sorter is None:
+    if sorter is None or sorter._comm is None:  # closed by hand
         sorter = Sorter(comm)
         comm.Set_attr(_keyval, sorter)
     return sorter

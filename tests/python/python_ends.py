@@ -34,10 +34,10 @@ def _look():
 import hypersort  # pylint: disable=wrong-import-position # noqa: E402
 
 
-def expect_error(status, word):
-    """End with 1 unless a sort raises this."""
+def expect_error(status, word, call=hypersort.sort, keys=(np.arange(3.0),)):
+    """End with 1 unless a call raises this."""
     try:
-        hypersort.sort(np.arange(3.0))
+        call(*keys)
     except hypersort.Error as error:
         if error.status == status and word in error.text:
             return
@@ -60,8 +60,12 @@ def main():
         KEPT.append(hypersort.sorter_of(comm))
         hypersort.sort(np.arange(3.0), comm.Dup())
     if how == "finalize":
+        sorter = hypersort.Sorter(comm)
         MPI.Finalize()
         expect_error(hypersort.Status.MPI, "finalised")
+        expect_error(hypersort.Status.MPI, "finalised", sorter.sort)
+        expect_error(hypersort.Status.MPI, "finalised", hypersort.close, ())
+        sorter.close()
     if how in ("raises", "late") and comm.rank == 0:
         raise RuntimeError("by intent")
     if how == "raises":

@@ -5,6 +5,7 @@ Each line of WRONG is a call with an argument that is right on all ranks but the
 rank must raise the same, and the next call must work. A rank that waits for ever ends the test by its alarm.
 """
 
+import contextlib
 import ctypes
 import gc
 import json
@@ -24,7 +25,9 @@ from python_oracle import Ranks
 
 KEYS = np.arange(40, dtype="f8")[::-1].copy()
 INDEX = np.zeros(4, np.int64)
-RECORDS = np.zeros(5, [("a", "u4"), ("when", "M8[s]"), ("rest", "S60"), ("none", "S0")])
+RECORDS = np.zeros(
+    5, [("a", "u4"), ("when", "M8[s]"), ("rest", "S60"), ("none", "S0"), ("three", "f4", 3), ("grid", "f4", (2, 2))]
+)
 DATES = np.zeros(4, "M8[s]")
 NAT = np.array(["NaT", 0, 1, 2], "M8[s]")
 NAT_RECORDS = RECORDS.copy()
@@ -47,6 +50,7 @@ WRONG = [
     ("sort of a number", hypersort.sort, KEYS, 3.0, "no dimension"),
     ("sort of complex", hypersort.sort, KEYS, KEYS.astype("c16"), "no key type"),
     ("sort of text", hypersort.sort, KEYS, KEYS.astype("S8"), "sort_records()"),
+    ("sort of records", hypersort.sort, KEYS, RECORDS, "sort_records()"),
     ("sort of long double", hypersort.sort, KEYS, KEYS.astype("g"), "no key type"),
     ("sort of objects", hypersort.sort, KEYS, OBJECTS, "objects"),
     ("sort of another dtype", hypersort.sort, KEYS, KEYS.astype("f4"), "differently"),
@@ -64,11 +68,17 @@ WRONG = [
     ("odd out that overlaps", lambda out: hypersort.sort(SHARED[:40], out=out), SHARED[40:], ODD, "in and out overlap"),
     ("out in keys with gaps", lambda out: hypersort.sort(SHARED[::2], out=out), ROOM, SHARED[:40], "in and out overlap"),
     ("out in swapped keys", lambda out: hypersort.sort(SWAPPED[:40], out=out), ROOM, SHARED[1:41], "in and out overlap"),
+    ("out is a part of swapped keys", lambda out: hypersort.sort(SWAPPED[:40], out=out), ROOM, SHARED[:39], "in and out overlap"),
+    ("out of another count", lambda n: hypersort.sort(KEYS, out=ROOM, out_count=n), 40, 39, "has 40 elements"),
+    ("an index of floats", lambda out: hypersort.argsort(KEYS, out=out), PLACES.copy(), ROOM, "not of int64"),
+    ("an index in rows", lambda out: hypersort.argsort(KEYS, out=out), PLACES.copy(), PLACES.reshape(40, 1), "one dimension"),
     ("index in keys with gaps", lambda out: hypersort.argsort(PLACES[::2], out=out), PLACES[:20].copy(), PLACES[:20], "overlap"),
-    ("index in a column", lambda out: hypersort.argsort_columns([PLACES[::-1]], out=out), PLACES.copy(), PLACES, "overlap"),
+    ("index in a column", lambda out: hypersort.argsort_columns([KEYS, PLACES[::-1]], out=out), PLACES.copy(), PLACES, "overlap"),
     ("out in records", lambda out: hypersort.sort_records(RECORDS[::2], "a", out=out), RECORDS[:3].copy(), RECORDS[:3], "overlap"),
+    ("out in elements with gaps", lambda out: hypersort.take(SHARED[::2], INDEX, out=out), ROOM[:4], SHARED[:4], "overlap"),
     ("out in the index", lambda out: hypersort.take(SHORT.copy(), SHORT, out=out), SHORT.copy(), SHORT, "overlap"),
     ("values of what is written", lambda v: hypersort.put(SHARED, PLACES, v), KEYS, SHARED[::-2], "overlap"),
+    ("index in what is written", lambda i: hypersort.put(PLACES, i, INDEX), INDEX, PLACES[::10], "overlap"),
     ("index in the keys", lambda out: hypersort.argsort(PLACES, out=out), PLACES.copy(), PLACES, "keys and index overlap"),
     ("keys as values", lambda v: hypersort.sort_by_key_in_place(SHARED[:40], v), SHARED[40:], SHARED[:40], "overlap"),
     ("values in keys", lambda v: hypersort.sort_by_key_in_place(SHARED[:40], v), SHARED[40:], SHARED[39:79], "overlap"),
@@ -83,6 +93,7 @@ WRONG = [
     ("in place, a list", hypersort.sort_in_place, KEYS.copy(), [1.0], "no array"),
     ("another call", lambda call: call(KEYS), hypersort.sort, hypersort.argsort, "differently"),
     ("flags", lambda say: hypersort.unique(KEYS, return_index=say), False, True, "differently"),
+    ("another flag", lambda say: hypersort.unique(KEYS, return_counts=say), False, True, "differently"),
     ("values of another length", lambda v: hypersort.sort_by_key(KEYS, v), KEYS, KEYS[1:], "39 values"),
     ("more values", lambda n: hypersort.sort_by_key(KEYS, *[KEYS] * n), 2, 3, "differently"),
     ("one of two values", lambda v: hypersort.sort_by_key(KEYS, KEYS, v), KEYS, KEYS[1:], "has 39"),
@@ -90,8 +101,11 @@ WRONG = [
     ("two values of another dtype", lambda v: hypersort.sort_by_key(KEYS, KEYS, v), KEYS, PLACES, "differently"),
     ("values in place of another dtype", lambda v: hypersort.sort_by_key_in_place(KEYS.copy(), v), ROOM, PLACES, "differently"),
     ("values with objects", lambda v: hypersort.sort_by_key(KEYS, v), KEYS, OBJECTS, "objects"),
+    ("values in place of another length", lambda v: hypersort.sort_by_key_in_place(KEYS.copy(), v), ROOM, ROOM[1:], "39 values"),
+    ("values in place with objects", lambda v: hypersort.sort_by_key_in_place(KEYS.copy(), v), ROOM, OBJECTS, "objects"),
     ("values in place", lambda v: hypersort.sort_by_key_in_place(KEYS.copy(), v), KEYS.copy(), READ_ONLY, "read-only"),
     ("index of floats", lambda i: hypersort.take(KEYS, i), INDEX, INDEX + 0.5, "no integer"),
+    ("index of two dimensions", lambda i: hypersort.take(KEYS, i), INDEX, INDEX.reshape(2, 2), "one dimension"),
     ("index too large", lambda i: hypersort.take(KEYS, i), INDEX, INDEX + 10**9, "4 of 4 positions"),
     ("index below 0", lambda i: hypersort.take(KEYS, i), INDEX, INDEX - 1, "4 of 4 positions"),
     ("elements of another size", lambda a: hypersort.take(a, INDEX), KEYS, KEYS.reshape(20, 2), "differently"),
@@ -102,16 +116,26 @@ WRONG = [
     ("put of another dtype", lambda v: hypersort.put(ROOM, INDEX, v), KEYS[:4], INDEX, "int64"),
     ("no such field", lambda o: hypersort.sort_records(RECORDS, o), "a", "b", "no field 'b'"),
     ("too large a field", lambda o: hypersort.sort_records(RECORDS, o), "rest", "rest", "60 bytes"),
+    ("a field of several numbers", lambda o: hypersort.sort_records(RECORDS, o), "a", "three", "no key type"),
+    ("a field of a number", lambda o: hypersort.sort_records(RECORDS, o), "a", "a.x", "no field"),
+    ("an item that is none", lambda o: hypersort.sort_records(RECORDS, o), "a", "three[3]", "no number"),
+    ("an item of two dimensions", lambda o: hypersort.sort_records(RECORDS, o), "a", "grid[1]", "no number"),
+    ("a name that is empty", lambda o: hypersort.sort_records(RECORDS, o), "a", "", "no field"),
     ("a field without bytes", lambda o: hypersort.sort_records(RECORDS, o), "a", "none", "no bytes"),
     ("a column without bytes", lambda c: hypersort.argsort_columns([c]), RECORDS["a"][:1], RECORDS["none"][:1], "no bytes"),
     ("another order", lambda o: hypersort.sort_records(RECORDS, o), "a", "-a", "differently"),
     ("an order without fields", lambda o: hypersort.sort_records(RECORDS, o), "a", [], "0 fields"),
+    ("records of another dtype", lambda a: hypersort.sort_records(a, "a"), RECORDS[["a", "rest"]], RECORDS[["a"]], "differently"),
+    ("records of two dimensions", hypersort.sort_records, RECORDS[["a"]], RECORDS[["a"]].reshape(5, 1), "one dimension"),
     ("a name that is no Unicode", lambda a: hypersort.sort_records(a, a.dtype.names[0]), RECORDS, NO_UNICODE, "differently"),
     ("records with NaT", lambda a: hypersort.sort_records(a, "when"), RECORDS, NAT_RECORDS, "NaT"),
     ("records without fields", lambda a: hypersort.sort_records(a, None), RECORDS[["a"]], KEYS, "no fields"),
     ("columns of two lengths", lambda c: hypersort.argsort_columns([KEYS, c]), KEYS, KEYS[1:], "lengths"),
+    ("a column of two dimensions", lambda c: hypersort.argsort_columns([c]), KEYS, KEYS.reshape(40, 1), "2 dimensions"),
+    ("a column with NaT", lambda c: hypersort.argsort_columns([c]), DATES, NAT, "NaT"),
     ("nine columns", hypersort.argsort_columns, [KEYS] * 2, [KEYS] * 9, "9 columns: 1 to 8 can be"),
-    ("columns that are none", hypersort.argsort_columns, [KEYS], [], ""),
+    ("columns that are none", hypersort.argsort_columns, [KEYS], [], "0 columns: 1 to 8 can be"),
+    ("directions of three columns", lambda d: hypersort.argsort_columns([KEYS] * 2, descending=d), [True] * 2, [True] * 3, "so of 3"),
     ("places of another unit", lambda a: hypersort.select(a, 0), DATES, DATES.astype("M8[D]"), "differently"),
     ("unique of another unit", hypersort.unique, DATES, DATES.astype("M8[D]"), "differently"),
     ("checked values of another dtype", lambda v: hypersort.check(KEYS, v), KEYS, PLACES, "differently"),
@@ -119,14 +143,24 @@ WRONG = [
     ("places of no keys on one rank", lambda p: hypersort.select(KEYS[:0], p), [], [0], "differently"),
     ("a place beyond 63 bits", lambda p: hypersort.select(KEYS, p), 3, np.uint64(2**64 - 1), "beyond 63 bits"),
     ("a place too large", lambda p: hypersort.select(KEYS, p), 10**6, 10**6, "1000000"),
+    ("places of floats", lambda p: hypersort.select(KEYS, p), 3, 2.5, "no integer"),
+    ("a mean of dates", hypersort.median, KEYS, DATES, "no mean of datetime64"),
+    ("a mean of pairs", hypersort.median, KEYS, np.zeros(4, hypersort.uint128), "no mean of"),
+    ("a quantile below 0", lambda q: hypersort.quantile(KEYS, q), 0.5, -0.5, "between 0 and 1"),
+    ("a quantile of NaN", lambda q: hypersort.quantile(KEYS, q), 0.5, np.nan, "between 0 and 1"),
     ("a quantile above 1", lambda q: hypersort.quantile(KEYS, q), 0.5, 1.5, "between 0 and 1"),
     ("a quantile that differs", lambda q: hypersort.quantile(KEYS, q), 0.5, 0.75, "differently"),
     ("no such method", lambda m: hypersort.quantile(KEYS, 0.5, method=m), "lower", "middle", "middle"),
+    ("checked values of another length", lambda v: hypersort.check(KEYS, v), KEYS, KEYS[1:], "lengths"),
+    ("a checked index of another length", lambda i: hypersort.check_records(RECORDS, "a", i), PLACES[:5], PLACES[:4], "lengths"),
+    ("checked records of another dtype", lambda a: hypersort.check_records(a, "a"), RECORDS[["a", "rest"]], RECORDS[["a"]], "differently"),
     ("an index without values", lambda i: hypersort.check(KEYS, None, i), None, INDEX, "without values"),
     ("an engine that is none", lambda e: hypersort.Sorter(engine=e), "host", "hots", "hots"),
     ("an option that is none", lambda o: hypersort.Sorter(**o), {}, {"engines": 1}, "engines"),
     ("options that differ", lambda e: hypersort.Sorter(exchange=e), "direct", "bitonic", "differ"),
     ("threads below 0", lambda n: hypersort.Sorter(threads=n), 1, -5, "-5"),
+    ("threads beyond an int", lambda n: hypersort.Sorter(threads=n), 1, 1 << 31, "threads is 2147483648"),
+    ("threads that are true", lambda n: hypersort.Sorter(threads=n), 1, True, "threads is True"),
     ("threads in a word", lambda n: hypersort.Sorter(threads=n), 1, "a", "threads is 'a'"),
     ("a part of a thread", lambda n: hypersort.Sorter(threads=n), 1, 2.5, "threads is 2.5"),
     ("memory with a unit", lambda n: hypersort.Sorter(device_memory_limit=n), 0, "8G", "device_memory_limit is '8G'"),
@@ -135,7 +169,7 @@ WRONG = [
     ("neither yes nor no", lambda e: hypersort.Sorter(overwrite_input=e), False, "x", "overwrite_input is 'x'"),
     ("neither, again", lambda e: hypersort.Sorter(keep_host_memory=e), True, 1, "keep_host_memory is 1"),
     ("places of no keys", lambda p: hypersort.select(KEYS[:0], p), 0, 0, "no keys"),
-    ("the median of no keys", lambda a: hypersort.median(a), KEYS[:0], KEYS[:0], "no keys"),
+    ("the median of no keys", lambda a: hypersort.median(a), KEYS[:0], KEYS[:0], "no quantile or median"),
     ("quantiles of no keys", lambda q: hypersort.quantile(KEYS[:0], q), 0.3, 0.3, "no keys"),
 ]  # fmt: skip
 
@@ -150,6 +184,25 @@ try:
     ]
 except ImportError:
     pass
+
+
+class Broken:
+    """NumPy asks it for an array."""
+
+    def __init__(self, failure):
+        self.failure = failure
+
+    def __array__(self, *_, **__):
+        raise self.failure
+
+
+FAILURES = [
+    (MemoryError(), "HOST_MEMORY", "MemoryError", hypersort.OutOfMemoryError),
+    (type("OutOfMemoryError", (RuntimeError,), {})("of CuPy"), "DEVICE_MEMORY", "of CuPy", hypersort.OutOfMemoryError),
+    (BufferError("exported"), "ARGUMENT", "exported", hypersort.ArgumentError),
+    (KeyError("shape"), "ARGUMENT", "shape", hypersort.ArgumentError),
+    (RuntimeError("broken\nin two lines"), "INTERNAL", "broken in two lines", hypersort.Error),
+]
 
 
 def raised(call, *arguments):
@@ -193,15 +246,11 @@ def run_errors(ranks):
         one_error(ranks, "two of a kind", error, "-2", hypersort.ArgumentError)
         ranks.expect("named", error.text.startswith("rank 0 on "), error.text)
 
-    class Broken:
-        """NumPy asks it for an array."""
-
-        def __array__(self, *_, **__):
-            raise RuntimeError("broken\nin two lines")
-
-    error = raised(hypersort.sort, Broken() if ranks.rank == ranks.size - 1 else KEYS)
-    one_error(ranks, "a failure of another kind", error, "broken in two lines", hypersort.Error)
-    ranks.expect("its status", error is not None and error.status == hypersort.Status.INTERNAL, f"{error!r}")
+    for failure, status, word, kind in FAILURES:
+        error = raised(hypersort.sort, Broken(failure) if ranks.rank == ranks.size - 1 else KEYS)
+        one_error(ranks, "a failure of another kind", error, word, kind)
+        ranks.expect("its status", error is not None and error.status.name == status, f"{error!r}")
+        ranks.expect("its cause", error.__cause__ is (failure if ranks.rank == ranks.size - 1 else None))
     again = pickle.loads(pickle.dumps(error))
     ranks.expect("pickled", type(again) is type(error) and (again.text, again.status) == (error.text, error.status))
     goes_on(ranks, "memory")
@@ -240,10 +289,15 @@ def run_contexts(ranks):
     ranks.expect("a new one after close()", hypersort.sorter_of(comm) is not kept)
     hypersort.sorter_of().close()
     goes_on(ranks, "its own close()")
-    with hypersort.Sorter(comm.Dup(), engine="host", exchange="direct", threads=1) as sorter:
+    with hypersort.Sorter(comm.Dup(), engine="host", exchange="direct", threads=np.int64(1), local_rung=-1) as sorter:
+        error = raised(sorter.stats)
+        one_error(ranks, "statistics of nothing", error, "no statistics", hypersort.ArgumentError)
         sorter.sort(KEYS)
         stats, where = sorter.stats(), sorter.topology()
+        ranks.expect("engine of stats", stats["engine"] == "host", f"{stats}")
         ranks.expect("stats", stats["keys"] == 40 * ranks.size and stats["passes"] == 1, f"{stats}")
+        ranks.expect("paths", stats["paths"]["mpi"]["moved_bytes"] == stats["moved_bytes"], f"{stats}")
+        ranks.expect("seconds of a phase", stats["seconds"]["local_sort"] > 0, f"{stats}")
         ranks.expect("seconds", stats["total_seconds"] > 0 and set(stats["seconds"]) >= {"exchange", "gather"})
         ranks.expect("topology", len(where) == ranks.size and where[ranks.rank]["host"] != "", f"{where}")
         ranks.expect("in use", (sorter.engine, sorter.exchange, sorter.gpu_index) == ("host", "direct", -1))
@@ -263,7 +317,7 @@ def run_contexts(ranks):
         keys = np.random.default_rng(ranks.rank).random(1 << 19)
         for _ in range(2):
             ranks.expect("two passes", narrow.check(narrow.sort(keys)).in_order and narrow.stats()["passes"] == 2)
-    with hypersort.Sorter(device_memory_limit=2 << 20, engine="host", overwrite_input=True) as narrow:
+    with hypersort.Sorter(device_memory_limit=2 << 20, engine="host", overwrite_input=np.True_) as narrow:
         given = keys.copy()
         ours, counts = narrow.unique(given, return_counts=True)
         ranks.expect("unique keeps its input", np.array_equal(given, keys) and counts.sum() > 0 and (np.diff(ours) > 0).all())
@@ -275,6 +329,11 @@ def run_contexts(ranks):
             ranks.expect("closed", False)
         except ValueError as error:
             ranks.expect("closed", "the Sorter is closed" in str(error), str(error))
+    for failure, closes in (raised(hypersort.sort, 3), True), (KeyError(), False):  # KeyError: as of one rank
+        with contextlib.suppress(type(failure)), hypersort.Sorter(engine="host") as left:
+            raise failure
+        ranks.expect("closed by `with`", (left._comm is None) == closes, f"{failure!r}")
+        left.close()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         forgotten = hypersort.Sorter(MPI.COMM_SELF)
@@ -292,9 +351,33 @@ def run_contexts(ranks):
     for more in (), (KEYS,):
         found = hypersort.sort_by_key(KEYS, KEYS, *more, comm)  # by its place, as of other functions
         ranks.expect("the communicator behind the values", len(found) == 2 + len(more) and (found[0] == found[-1]).all())
+    ranks.expect("no positions", len(hypersort.take(KEYS, [])) == 0)
     sorted_in_place = SHARED[::-1].copy()
     hypersort.sort(sorted_in_place, comm, out=sorted_in_place)
     ranks.expect("out is the input", hypersort.check(sorted_in_place).in_order)
+
+
+def run_functions(ranks):
+    """Each function hands on its communicator: a rank alone has its own keys alone."""
+    alone, keys = MPI.COMM_SELF, KEYS * (1 + ranks.rank)
+    order, in_order, records = np.argsort(keys), np.sort(keys), keys.view([("a", "f8")])
+    there = [keys.copy() for _ in range(4)]
+    hypersort.sort_in_place(there[0], alone)
+    hypersort.sort_by_key_in_place(there[1], keys.copy(), alone)
+    hypersort.sort_records_in_place(there[2].view(records.dtype), "a", alone)
+    hypersort.put(there[3], PLACES, in_order, alone)
+    for i, got in enumerate([
+        *there, hypersort.sort(keys, alone), hypersort.sort_by_key(keys, keys, comm=alone)[1], hypersort.unique(keys, alone),
+        hypersort.take(keys, order, alone), hypersort.sort_records(records, "a", alone).view("f8"),
+        keys[hypersort.argsort(keys, alone)], keys[hypersort.argsort_columns([keys], alone, out_count=40)],
+        hypersort.select(keys, PLACES, alone),
+    ]):  # fmt: skip
+        ranks.expect(f"function {i} alone", np.array_equal(got, in_order), f"{got}")
+    ranks.expect("the median alone", hypersort.median(keys, alone) == np.median(keys))
+    ranks.expect("a quantile alone", hypersort.quantile(keys, 1, alone) == keys.max())
+    ranks.expect("a check alone", hypersort.check(keys, comm=alone).count == 40)
+    ranks.expect("a check of records alone", hypersort.check_records(records, "a", comm=alone).count == 40)
+    hypersort.close(alone)
 
 
 def main():
@@ -303,6 +386,7 @@ def main():
     run_errors(ranks)
     run_older_library(ranks)
     run_contexts(ranks)
+    run_functions(ranks)
     ranks.finish("errors")
 
 

@@ -150,9 +150,12 @@ def run_refusals(ranks, sorter):
         ranks.expect(name, word in text, text)
     lazy = FakeTensor(keys.view("c8"), FAKE_TYPES["complex64"], "cuda", conj=True)
     ranks.expect("conjugated later", "resolve_conj" in error_of(sorter.take, lazy, np.arange(5)))
+    lazy.conj, lazy.is_neg = False, lambda: True
+    ranks.expect("negated later", "resolve_neg" in error_of(sorter.take, lazy, np.arange(5)))
     read_only = keys.copy()
     read_only.flags.writeable = False
     ranks.expect("read-only", "read-only" in error_of(sorter.sort_in_place, FakeArray(read_only)))
+    ranks.expect("records", "structured NumPy" in error_of(sorter.sort_records, FakeArray(keys.view([("a", "f4")])), "a"))
     ranks.expect("index of i4", "int64" in error_of(sorter.take, FakeArray(keys), FakeArray(np.zeros(1, "i4"))))
     sorter._on_gpu = False
     ranks.expect("the host engine", "engine in use is host" in error_of(sorter.sort, FakeArray(keys)))
@@ -191,6 +194,10 @@ def run_results(ranks, sorter):
     got = sorter.sort(FakeArray(keys))
     ranks.expect("an array", type(got) is FakeArray and np.array_equal(got.array, wanted))
     ranks.expect("strides of a contiguous one", sorter.check(FakeArray(wanted, strides=wanted.strides)).in_order)
+    rows = np.arange(24.0).reshape(4, 3, 2)
+    got = sorter.take(FakeArray(rows, strides=rows.strides), np.array([3, 0]))
+    ranks.expect("strides of three dimensions", np.array_equal(got.array, rows[[3, 0]]))
+    ranks.expect("strides of none", len(sorter.sort(FakeArray(keys[:0], strides=(8,)))) == 0)
     got = sorter.argsort(FakeArray(keys))
     ranks.expect("an index", type(got) is FakeArray and np.array_equal(got.array, index))
     got = sorter.take(FakeArray(keys), got)
@@ -202,12 +209,15 @@ def run_results(ranks, sorter):
     got, counts = sorter.unique(FakeArray(keys), return_counts=True)
     ours = sorter.unique(keys, return_counts=True)
     ranks.expect("unique", np.array_equal(got.array, ours[0]) and np.array_equal(counts.array, ours[1]))
+    ranks.expect("unique of one", sorter.unique(np.zeros(100)).base is None)  # no view of 100
     ranks.expect("select", isinstance(sorter.select(FakeArray(keys), [0, -1]), np.ndarray))
     for device in ("cuda", "cpu"):
         tensor = FakeTensor(keys, FAKE_TYPES["float32"], device)
         got, values = sorter.sort_by_key(tensor, FakeTensor(index, FAKE_TYPES["int64"], device))
         ranks.expect(f"tensors {device}", type(got) is FakeTensor and np.array_equal(got.array, wanted))
         ranks.expect(f"values {device}", values.device.type == device and values.dtype is FAKE_TYPES["int64"])
+        got = sorter.unique(tensor)
+        ranks.expect(f"unique {device}", type(got) is FakeTensor and np.array_equal(got.array, ours[0]))
     # As f16 the second key would be NaN, and last: as bf16 it is the least.
     bits = np.array([0x4000, 0xFF00], "u2")
     got = sorter.sort(FakeTensor(bits, FAKE_TYPES["bfloat16"], "cuda"), out_count="even")
@@ -233,11 +243,13 @@ def main():
         run_streams(ranks, sorter)
         run_results(ranks, sorter)
         sorter._library = _library._loaded = library
-        try:
-            _library.synchronize(types.SimpleNamespace(_name="x"), 1)
-            ranks.expect("no CUDA", False)
-        except hypersort.Error as error:
-            ranks.expect("no CUDA", error.status == hypersort.Status.NO_DEVICE)
+        failing = types.SimpleNamespace(cudaStreamSynchronize=lambda stream: 700)
+        for wrong, status in (types.SimpleNamespace(_name="x"), "NO_DEVICE"), (failing, "CUDA"):
+            try:
+                _library.synchronize(wrong, 1)
+                ranks.expect("no stream", False)
+            except hypersort.Error as error:
+                ranks.expect("no stream", error.status.name == status, f"{error}")
     ranks.finish("interfaces")
 
 

@@ -70,9 +70,9 @@ class Case:
         wanted = draw_counts(self.rng, self.total, self.ranks.size)
         index = hypersort.argsort(self.mine, descending=self.descends, out_count=int(wanted[self.ranks.rank]))
         self.equal("argsort out_count", index, self.order, wanted)
-        self.equal("take", hypersort.take(self.mine, index), self.whole[self.order], wanted)
+        self.equal("take", hypersort.take(self.mine, lay_out(self.rng, index)), self.whole[self.order], wanted)
         back = np.zeros(len(self.mine), self.dtype)
-        hypersort.put(back, index, self.ranks.part(self.whole[self.order], wanted))
+        hypersort.put(back, lay_out(self.rng, index), self.ranks.part(self.whole[self.order], wanted))
         self.equal("put", back, self.whole)
         out = np.empty(len(index), np.int64)
         hypersort.argsort(self.mine, descending=self.descends, out=out)
@@ -104,7 +104,11 @@ class Case:
         self.ranks.expect("sort_by_key arrays", len(got) == 1 + len(values))
         keys = self.ranks.part(self.native, self.counts).copy()
         places = self.ranks.part(np.arange(self.total), self.counts).copy()
+        before = hypersort.check(keys, places)
         hypersort.sort_by_key_in_place(keys, places, descending=self.descends)
+        after = hypersort.check(keys, places, places, descending=self.descends)
+        placed = after.placed_fingerprint == before.placed_fingerprint
+        self.ranks.expect("check of values", after.in_order and after.first_unstable == -1 and placed, f"{before} {after}")
         self.equal("sort_by_key_in_place keys", keys, self.native[self.order])
         self.equal("sort_by_key_in_place values", places, self.order)
 
@@ -142,12 +146,13 @@ class Case:
         expect, name = self.ranks.expect, self.name
         expect(f"{name}: check", after.in_order and after.count == self.total, f"{after}")
         expect(f"{name}: fingerprint", before.fingerprint == after.fingerprint, f"{before} {after}")
+        expect(f"{name}: its 128 bits", self.total == 0 or before.fingerprint >> 64 > 0, f"{before}")
         moved = np.flatnonzero(self.order != np.arange(self.total))
         if before.in_order and len(moved) > 0:
             expect(f"{name}: disorder", self.native.tobytes() == self.native[self.order].tobytes(), f"{before}")
         if self.total == 0:
             return
-        places = self.rng.integers(-self.total, self.total, (2, 3))
+        places = self.rng.integers(-self.total, self.total, (3, 2)).T
         got = hypersort.select(self.mine, places, descending=self.descends)
         self.ranks.equal(f"{name}: select", got, self.native[self.order][places])
         expect("select of one", np.ndim(hypersort.select(self.mine, -1)) == 0)
@@ -192,6 +197,7 @@ def main():
     for dtype in [DTYPES[i] for i in some]:
         for descends in (False, True):
             Case(ranks, dtype, descends).run()
+    ranks.expect("the median of infinities", hypersort.median(np.full(3, np.inf)) == np.inf)
     ranks.finish("arrays")
 
 

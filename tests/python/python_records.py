@@ -96,11 +96,13 @@ def run_case(ranks):
 
 
 def run_all_fields(ranks):
-    """Without an order: all fields, as NumPy has it."""
-    whole = ranks.rng.integers(0, 5, (500, 2)).astype("<i4").view([("a", "<i4"), ("b", "<i4")]).reshape(-1)
+    """Without an order: all fields, as NumPy has it, and as many as can be."""
+    whole = ranks.rng.integers(0, 2, (500, 8)).astype("<i2").view([(name, "<i2") for name in "abcdefgh"]).reshape(-1)
     counts = draw_counts(ranks.rng, 500, ranks.size)
-    got = hypersort.sort_records(ranks.part(whole, counts))
-    ranks.equal("all fields", got, ranks.part(np.sort(whole, kind="stable"), counts))
+    mine = ranks.part(whole, counts)
+    ranks.equal("all fields", hypersort.sort_records(mine), ranks.part(np.sort(whole, kind="stable"), counts))
+    got = hypersort.argsort_columns([mine[name] for name in whole.dtype.names], descending=np.False_)
+    ranks.equal("all columns", got, ranks.part(np.argsort(whole, kind="stable"), counts))
 
 
 def run_dashes(ranks):
@@ -113,6 +115,9 @@ def run_dashes(ranks):
     order = np.lexsort([whole["a"], -whole["-a"]])
     got = hypersort.sort_records(ranks.part(whole, counts), ["--a", "a"])
     ranks.equal("a field -a, descending", got, ranks.part(whole[order], counts))
+    whole = whole.view([("a[0]", "<i4"), ("a", "<i4")])
+    got = hypersort.sort_records(ranks.part(whole, counts), ["-a[0]", "a"])
+    ranks.equal("a field a[0]", got, ranks.part(whole[order], counts))
 
 
 def main():

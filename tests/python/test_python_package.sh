@@ -73,6 +73,7 @@ installed "$work/prefix/share/hypersort/python"
 HYPERSORT_LIBRARY=$library installed "$SOURCE/src/python"
 cd "$BUILD" || exit 1
 HYPERSORT_LIBRARY=. installed "$SOURCE/src/python"
+LD_LIBRARY_PATH=.:${LD_LIBRARY_PATH:-} installed "$SOURCE/src/python"
 HYPERSORT_LIBRARY=${library##*/} installed "$SOURCE/src/python"
 cd "$work" || exit 1
 # By pip, from the tree, with the library in HYPERSORT_LIBRARY or beside the package.

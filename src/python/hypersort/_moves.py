@@ -83,10 +83,10 @@ class Moves(Context):
 
         def prepare() -> Tuple[Any, ...]:
             arrays = [read_elements(column, f"column {i}") for i, column in enumerate(columns)]
-            if len(arrays) > FIELDS_MAX:
+            if not 1 <= len(arrays) <= FIELDS_MAX:
                 raise ValueError(f"{len(arrays)} columns: 1 to {FIELDS_MAX} can be")
             turned = [descending] * len(arrays) if isinstance(descending, (bool, np.bool_)) else list(descending)
-            if not arrays or len(turned) != len(arrays):
+            if len(turned) != len(arrays):
                 raise ValueError(f"{len(arrays)} columns, and descending says so of {len(turned)}")
             if len({array.count for array in arrays}) != 1:
                 raise ValueError(f"columns of different lengths: {[array.count for array in arrays]}")
@@ -127,7 +127,7 @@ class Moves(Context):
             keys, values = read_keys(a), read_elements(b, "values")
             if values.count != keys.count:
                 raise ValueError(f"{keys.count} keys, but {values.count} values")
-            outs = output(None, keys, count), output(None, values, keys.count if count is None else count)
+            outs = output(None, keys, count), output(None, values, count)
             words = f"{keys.kind} and {values.element_bytes} bytes of {values.kind}, descending={bool(descending)}"
             return words, keys, values, *outs, self._stream(keys, values, *outs)
 
@@ -159,7 +159,7 @@ class Moves(Context):
             records = read_elements(a, "a")
             fields, words = _records.read_records(records, order)
             result = output(out, records, count)
-            refuse_overlap(result, records, in_place=True)
+            refuse_overlap(result, records)
             return words, records, fields, result, self._stream(records, result)
 
         records, fields, result, stream = self._together("sort_records()", prepare)

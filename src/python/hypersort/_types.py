@@ -39,7 +39,7 @@ def find_key_type(dtype: np.dtype) -> Optional[KeyType]:
     if dtype.name == "bfloat16":  # of ml_dtypes
         return type_by_name("bf16")
     name = f"{_LETTERS.get(dtype.kind, '?')}{dtype.itemsize * 8}"
-    return type_by_name(name) if name in TYPES and dtype.itemsize <= 8 else None
+    return type_by_name(name) if name in TYPES else None
 
 
 def is_bytes(dtype: np.dtype) -> bool:

@@ -93,6 +93,7 @@ WRONG = [
     ("in place, a list", hypersort.sort_in_place, KEYS.copy(), [1.0], "no array"),
     ("another call", lambda call: call(KEYS), hypersort.sort, hypersort.argsort, "differently"),
     ("flags", lambda say: hypersort.unique(KEYS, return_index=say), False, True, "differently"),
+    ("a flag that is none", lambda say: hypersort.unique(KEYS, return_index=say), False, KEYS > 3, "ambiguous"),
     ("another flag", lambda say: hypersort.unique(KEYS, return_counts=say), False, True, "differently"),
     ("values of another length", lambda v: hypersort.sort_by_key(KEYS, v), KEYS, KEYS[1:], "39 values"),
     ("more values", lambda n: hypersort.sort_by_key(KEYS, *[KEYS] * n), 2, 3, "differently"),

@@ -39,8 +39,12 @@ class Sorter(Moves, Looks):
         assume_sorted: bool = False,
     ) -> Any:  # fmt: skip
         """As hypersort.unique()."""
-        wanted = (bool(return_index), bool(return_inverse), bool(return_counts))
-        self._together("unique()", lambda: (f"{wanted}, assume_sorted={bool(assume_sorted)}",))
+
+        def prepare() -> Tuple[Any, ...]:
+            flags = bool(return_index), bool(return_inverse), bool(return_counts)
+            return f"{flags}, assume_sorted={bool(assume_sorted)}", flags
+
+        (wanted,) = self._together("unique()", prepare)
         index, in_order = None, a
         # sort() may leave anything in what it sorts, argsort() does not.
         if not assume_sorted and (return_index or return_inverse or self._overwrites_input):

@@ -273,6 +273,14 @@ def run_older_library(ranks):
     ranks.expect("the library's name", "libhypersort.so" in error.text, error.text)
 
 
+def next_number(comm):
+    """Of the next communicator as Fortran knows it: another one if one was left behind."""
+    made = comm.Dup()
+    number = made.py2f()
+    made.Free()
+    return number
+
+
 def run_contexts(ranks):
     """A Sorter of a communicator goes with it, and by hand."""
     comm = ranks.comm
@@ -284,6 +292,10 @@ def run_contexts(ranks):
         ranks.expect("a half", hypersort.check(mine, comm=half).count == 40 * half.size)
         half.Free()
         ranks.expect("freed with it", not sorter._handle and sorter._comm is None)
+    before = next_number(comm)
+    raised(lambda: hypersort.Sorter(comm, engine="hots"))
+    hypersort.Sorter(comm).close()
+    ranks.expect("no communicator is left", next_number(comm) == before)
     kept = hypersort.sorter_of()
     hypersort.close()
     hypersort.close()

@@ -76,6 +76,11 @@ HYPERSORT_LIBRARY=. installed "$SOURCE/src/python"
 LD_LIBRARY_PATH=.:${LD_LIBRARY_PATH:-} installed "$SOURCE/src/python"
 HYPERSORT_LIBRARY=${library##*/} installed "$SOURCE/src/python"
 cd "$work" || exit 1
+# In lib of Python's prefix, here a made-up one.
+mkdir -p "$work/python/lib" && ln -s "$library" "$work/python/lib/$(readlink "$library")"
+said=$(PYTHONPATH=$SOURCE/src/python "$python" -c "import sys; sys.prefix = '$work/python'
+import hypersort; print(*hypersort.sort([3, 1, 2]))" 2>&1)
+[ "$said" = "1 2 3" ] || fail "a library in Python's prefix: $said"
 # By pip, from the tree, with the library in HYPERSORT_LIBRARY or beside the package.
 if "$python" -c 'import setuptools, pip; assert int(setuptools.__version__.split(".")[0]) >= 61' 2>/dev/null; then
     mkdir "$work/src" && cp -r "$SOURCE/src/python" "$SOURCE/src/hypersort.h" "$work/src" # pip builds in the tree

@@ -346,14 +346,15 @@ static hsort_status copy_old_file(const struct file_out *out)
 /* Does what lies at the output's name have to stay, but for what is at the path? */
 static hsort_status look_at_old(const struct file_out *out, const struct hdf5_place *place, bool *stays)
 {
+    // Less than 0: this user may not read it, and so cannot keep what it has.
+    const htri_t is_hdf5 = out->replaces && place->path[1] != '\0' ? H5Fis_hdf5(out->path) : 0;
     *stays = false;
-    if (!out->replaces || place->path[1] == '\0' || H5Fis_hdf5(out->path) <= 0) {
-        hdf5_forget();
+    hdf5_forget();
+    if (is_hdf5 == 0)
         return HSORT_OK;
-    }
     const hid_t old = H5Fopen(out->path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (old < 0)
-        return hdf5_fail(HSORT_FORMAT,
+        return hdf5_fail(is_hdf5 < 0 ? HSORT_IO : HSORT_FORMAT,
                          "%s: is there and has more than is to be written, but cannot be opened", out->path);
     const bool away = leads_away(old, place->path);
     *stays = !away && has_more(old, place->path);

@@ -133,7 +133,9 @@ static hsort_status store_word(const struct option_row *row, const char *value, 
         struct nearest nearest;
         char hint[NEAREST_HINT];
         nearest_begin(&nearest, value, strlen(value));
-        nearest_offer_all(&nearest, row->value);
+        // To NumPy's >u8, a number of 8 bytes, u8 is not near: it is a byte.
+        if (!is_type || !strpbrk(value, "<>=|"))
+            nearest_offer_all(&nearest, row->value);
         return cli_complain(options, "--%s: '%.128s' is none of %s%s", row->name, value, row->value,
                             nearest_hint(&nearest, "", hint));
     }

@@ -49,6 +49,8 @@ bad_usage()
     refused_drawn 2 "'-o' lacks its FILE" sort in -o
     refused_drawn 2 "--no-verify takes no value" sort in -o out --no-verify=1
     refused_drawn 2 "--type: 'u24' is none of u32|i32" sort in -o out --type u24
+    refused 0 2 "--type: '>u8' is none of u32|i32" sort in -o out --type '>u8'
+    if grep -q 'did you mean' "$work.err"; then fail "a byte is offered for a number of 8 bytes"; fi
     refused 0 2 "--type: 'float' is float32 in C and float64 in NumPy: say which" sort in -o out --type float
     refused 0 2 "--type: 'int' is int32 in C and int64 in NumPy: say which" gen -n 1 -o out --type int
     refused 0 2 "--type: 'unsigned' is uint32 in C" gen -n 1 -o out --type unsigned

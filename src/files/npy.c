@@ -160,10 +160,8 @@ static hsort_status parse_shape(struct npy_text *text, struct dictionary *dictio
     if (dimensions == 1 && !comma)
         return npy_expected(text, "a tuple instead of a number in parentheses");
     if (dimensions != 1 && !dictionary->any)
-        return status_fail(
-            HSORT_FORMAT,
-            "%s: has %d dimensions, where keys have one; sort and check take more with --key COLUMN",
-            text->path, dimensions);
+        return status_fail(HSORT_FORMAT, "%s: has %d dimensions, where keys have one%s", text->path,
+                           dimensions, dimensions == 2 ? "; sort and check take two with --key COLUMN" : "");
     if (dimensions < 1 || dimensions > NPY_DIMENSIONS)
         return status_fail(HSORT_FORMAT, "%s: has %d dimensions; 1 to %d can be read", text->path, dimensions,
                            NPY_DIMENSIONS);

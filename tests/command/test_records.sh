@@ -215,9 +215,11 @@ bad_keys()
     refused 0 2 "big.npy: has plain keys" check big.npy --key 0
     refused 0 2 "flat.npy: --key: '3' is no column; they are 0 to 2" sort flat.npy -o x --key 3
     refused 0 2 "flat.npy: --key: 'x' is no column" sort flat.npy -o x --key x
-    refused 0 2 "flat.npy: has 2 dimensions" sort flat.npy -o x
+    refused 0 2 "flat.npy: has 2 dimensions|--key COLUMN" sort flat.npy -o x
     refused 3 2 "fortran.npy: has 2 dimensions in Fortran order" sort fortran.npy -o x --key 0
     refused 0 2 "cube.npy: has 3 dimensions" sort cube.npy -o x --key 0
+    refused 0 2 "cube.npy: has 3 dimensions" sort cube.npy -o x
+    if grep -q -e --key "$work.err"; then fail "--key is said to sort rows of rows"; fi
     refused 0 2 "rows.npy: has structures in more than one dimension" sort rows.npy -o x --key x
     refused 0 2 "long.npy: has records of 65537 bytes" sort long.npy -o x --key 0
     refused 0 2 "none.npy: .npy header with elements of 0 bytes" sort none.npy -o x --key 0

@@ -198,8 +198,13 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
                            otherwise);
     if (found->input_time.tv_sec != wanted->input_time.tv_sec ||
         found->input_time.tv_nsec != wanted->input_time.tv_nsec)
-        return status_fail(HSORT_FORMAT, "%s: is of an input of another time: %.150s was changed since; %s",
-                           path, in->path, otherwise);
+        return strcmp(found->input, wanted->input) == 0
+                   ? status_fail(HSORT_FORMAT,
+                                 "%s: is of an input of another time: %.150s was changed since; %s", path,
+                                 in->path, otherwise)
+                   : status_fail(HSORT_FORMAT,
+                                 "%s: is of the input %.150s, not of %.150s of another time; %s", path,
+                                 found->input, in->path, otherwise);
     if (found->inputs != wanted->inputs || found->inputs_digest != wanted->inputs_digest)
         return status_fail(HSORT_FORMAT,
                            "%s: is of %" PRId64 " inputs, not of these %" PRId64

@@ -90,6 +90,12 @@ static void test_foreign(void)
     refuse(&work, HSORT_FORMAT, "manifest: is of an input of another time: ");
     CHECK(strstr(comm.error, "in.bin was changed since; give") && strstr(comm.error, remedy), "%s",
           comm.error);
+    other = work; // another file, as large
+    snprintf(other.input, sizeof other.input, "%s", in_dir("moved.bin"));
+    put_input(&other, 1000);
+    refuse(&other, HSORT_FORMAT, "manifest: is of the input /");
+    CHECK(strstr(comm.error, "/in.bin, not of ") && strstr(comm.error, "moved.bin of another time; give"),
+          "%s", comm.error);
     put_input(&work, 1001);
     refuse(&work, HSORT_FORMAT, "manifest: is of an input of 8000 bytes with 1000 keys, but ");
     CHECK(strstr(comm.error, "in.bin has 8008 with 1001; give") && strstr(comm.error, remedy), "%s",

@@ -93,8 +93,11 @@ static hsort_status find_output(const char *pattern, int rank, const struct file
     TRY(expand_pattern(pattern, rank, path));
     *there = (struct stat){0};
     const bool is_link = lstat(path, there) == 0 && S_ISLNK(there->st_mode);
-    if (is_link && !realpath(path, chosen))
-        return status_fail(HSORT_IO, "%s: cannot follow the link: %s", path, strerror(errno));
+    if (is_link && !realpath(path, chosen)) {
+        const char *cause = strerror(errno);
+        return status_fail(HSORT_IO, "%s: cannot follow the link: %s", path,
+                           stat(path, there) == 0 ? "it leads to what has no name, such as a pipe" : cause);
+    }
     if (!is_link)
         strcpy(chosen, path);
     if (path[0] == '\0')

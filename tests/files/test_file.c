@@ -375,15 +375,22 @@ static void refuse_output(const char *path, const struct file_in *input, hsort_s
 /* After test_bad_inputs(): uses its directory and FIFO. */
 static void test_bad_outputs(void)
 {
+    char link_to_pipe[64];
+    int ends[2];
+    CHECK(pipe(ends) == 0, "pipe");
+    snprintf(link_to_pipe, sizeof link_to_pipe, "/proc/self/fd/%d", ends[1]);
     if (comm.rank == 0)
         CHECK(symlink("nowhere", in_dir("dangling")) == 0, "symlink");
     MPI_Barrier(comm.world);
+    refuse_output(link_to_pipe, NULL, HSORT_IO, "it leads to what has no name, such as a pipe");
+    close(ends[0]);
+    close(ends[1]);
     refuse_output(in_dir("none/out.bin"), NULL, HSORT_IO, "No such file or directory");
     refuse_output(in_dir("directory"), NULL, HSORT_IO, "Is a directory");
     refuse_output(in_dir("directory/"), NULL, HSORT_IO, "Is a directory");
     refuse_output(in_dir("odd.bin/out.bin"), NULL, HSORT_IO, "Not a directory");
     refuse_output(in_dir("fifo"), NULL, HSORT_IO, "not a regular file");
-    refuse_output(in_dir("dangling"), NULL, HSORT_IO, "cannot follow the link");
+    refuse_output(in_dir("dangling"), NULL, HSORT_IO, "cannot follow the link: No such file");
     refuse_output("/dev/null", NULL, HSORT_IO, "not a regular file");
     refuse_output("", NULL, HSORT_ARGUMENT, "empty");
     if (geteuid() != 0) {

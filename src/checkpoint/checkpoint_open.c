@@ -168,6 +168,17 @@ static hsort_status read_manifest(const char *path, char **text, size_t *bytes)
                              *bytes);
 }
 
+/* The name of a single input does not count, and files of one archive may have the same size and time. Is the one that was begun
+ * with still there, and another file? */
+static bool is_another_input(const struct file_in *in, const struct checkpoint *found)
+{
+    struct stat begun;
+    return found->inputs == 1 && stat(found->input, &begun) == 0 &&
+           begun.st_mtim.tv_sec == found->input_time.tv_sec &&
+           begun.st_mtim.tv_nsec == found->input_time.tv_nsec &&
+           (begun.st_dev != in->part[0].device || begun.st_ino != in->part[0].inode);
+}
+
 /* Is the manifest that was found of what the command is about to do? */
 static hsort_status compare_work(const char *path, const struct file_in *in, const struct checkpoint *found,
                                  const struct checkpoint *wanted)
@@ -210,6 +221,9 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
                            "%s: is of %" PRId64 " inputs, not of these %" PRId64
                            ", or they have other names, sizes or times, or another order; %s",
                            path, found->inputs, wanted->inputs, otherwise);
+    if (is_another_input(in, found))
+        return status_fail(HSORT_FORMAT, "%s: is of the input %.150s, not of %.150s; %s", path, found->input,
+                           in->path, otherwise);
     return HSORT_OK;
 }
 

@@ -86,13 +86,23 @@ static void test_foreign(void)
     expect_team(&comm, HSORT_OK, open_work(&comm, &other, &checkpoint), "other spellings");
     CHECK(checkpoint.found, "not found");
     checkpoint_close(&checkpoint);
+    // Another file of its size and time is other work; where the first name is gone, it is taken for the file that had it.
+    other = work;
+    snprintf(other.input, sizeof other.input, "%s", in_dir("moved.bin"));
+    put_input(&other, 1000);
+    set_time(other.input, 1);
+    refuse(&other, HSORT_FORMAT, "manifest: is of the input /");
+    CHECK(strstr(comm.error, "/in.bin, not of ") && strstr(comm.error, "moved.bin; give"), "%s", comm.error);
+    CHECK(comm.rank != 0 || rename(work.input, in_dir("away.bin")) == 0, "rename");
+    expect_team(&comm, HSORT_OK, open_work(&comm, &other, &checkpoint), "a moved input");
+    CHECK(checkpoint.found, "not found");
+    checkpoint_close(&checkpoint);
+    CHECK(comm.rank != 0 || rename(in_dir("away.bin"), work.input) == 0, "rename");
     set_time(work.input, 2);
     refuse(&work, HSORT_FORMAT, "manifest: is of an input of another time: ");
     CHECK(strstr(comm.error, "in.bin was changed since; give") && strstr(comm.error, remedy), "%s",
           comm.error);
-    other = work; // another file, as large
-    snprintf(other.input, sizeof other.input, "%s", in_dir("moved.bin"));
-    put_input(&other, 1000);
+    set_time(other.input, 3);
     refuse(&other, HSORT_FORMAT, "manifest: is of the input /");
     CHECK(strstr(comm.error, "/in.bin, not of ") && strstr(comm.error, "moved.bin of another time; give"),
           "%s", comm.error);

@@ -10,6 +10,7 @@
 #include "tests/support/check.h"
 #include "kernels/base/key_width.h"
 #include "kernels/spare_memory.h"
+#include "kernels/traced_engine.h"
 #include "tests/support/radix_order.h"
 
 enum {
@@ -330,7 +331,11 @@ static inline void open_engine(int argc, char **argv)
     buffers_are_exact = is_sanitized(argc, argv);
     status_clear();
     if (strcmp(name, "host") == 0) {
-        must(engine_open_host(argc > 2 ? atoi(argv[2]) : 2, 0, &engine), "engine_open_host");
+        const int threads = argc > 2 ? atoi(argv[2]) : 2;
+        must(engine_open_host(threads, 0, &engine), "engine_open_host");
+        // By way of the functions that a trace has for each of the engine's: they must do the same.
+        if (threads > 1)
+            must(engine_trace(engine, NULL), "engine_trace");
     } else if (strcmp(name, "cuda") != 0) {
         fprintf(stderr, "usage: %s host [THREADS] | cuda\n", argv[0]);
         exit(1);

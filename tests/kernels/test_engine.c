@@ -54,24 +54,6 @@ static void test_memory(void)
     check_refused(ops->alloc_host, HSORT_HOST_MEMORY, absurd);
 }
 
-/* A limit counts what is in use: a second allocation may not pass it, but may once the first is given back.
- * */
-static void test_limit(void)
-{
-    const size_t mib = 1 << 20;
-    struct engine *limited, *unlimited = engine;
-    void *first, *second;
-    must(engine_open_cuda(0, 64 * mib, &limited), "engine_open_cuda");
-    engine = limited;
-    must(ops->alloc(engine, 40 * mib, &first), "alloc within the limit");
-    check_refused(ops->alloc, HSORT_DEVICE_MEMORY, 40 * mib);
-    ops->free(engine, first);
-    must(ops->alloc(engine, 40 * mib, &second), "alloc after a free");
-    ops->free(engine, second);
-    ops->close(limited);
-    engine = unlimited;
-}
-
 static void check_space(const void *pointer, enum engine_space expected, const char *what)
 {
     enum engine_space space;
@@ -79,15 +61,43 @@ static void check_space(const void *pointer, enum engine_space expected, const c
     CHECK(space == expected, "%s is in space %d", what, space);
 }
 
-static void test_space(void)
+/* elsewhere: where memory is that the engine has not handed out. */
+static void test_space(enum engine_space elsewhere)
 {
     void *memory;
     must(ops->alloc(engine, 1 << 20, &memory), "alloc");
     check_space(memory, SPACE_ENGINE, "engine memory");
     check_space((char *)memory + 4097, SPACE_ENGINE, "the inside of engine memory");
     check_space(NULL, SPACE_ENGINE, "NULL");
-    check_space(&memory, is_cuda() ? SPACE_HOST : SPACE_ENGINE, "the stack");
+    check_space(&memory, elsewhere, "the stack");
     ops->free(engine, memory);
+}
+
+/* A limit counts what is in use: a second allocation may not pass it, but may once the first is given back. Memory of the host engine
+ * is then apart from all other. */
+static void test_limit(void)
+{
+    const size_t mib = 1 << 20;
+    struct engine *limited, *unlimited = engine;
+    void *first, *second;
+    size_t available;
+    must(is_cuda() ? engine_open_cuda(0, 64 * mib, &limited) : engine_open_host(2, 64 * mib, &limited),
+         "a limit");
+    engine = limited;
+    ops = limited->ops;
+    must(ops->alloc(engine, 40 * mib, &first), "alloc within the limit");
+    check_refused(ops->alloc, HSORT_DEVICE_MEMORY, 40 * mib);
+    must(ops->memory_free(engine, &available), "memory_free");
+    CHECK(available == 24 * mib, "%zu bytes of 64 MiB are free beside 40 MiB", available);
+    must(ops->alloc(engine, 24 * mib, &second), "all that the limit leaves");
+    ops->free(engine, first);
+    test_space(is_cuda() ? SPACE_HOST : SPACE_PINNED);
+    must(ops->alloc(engine, 40 * mib, &first), "alloc after a free");
+    ops->free(engine, first);
+    ops->free(engine, second);
+    ops->close(limited);
+    engine = unlimited;
+    ops = unlimited->ops;
 }
 
 /* ---- streams ---- */
@@ -514,9 +524,8 @@ int main(int argc, char **argv)
     open_engine(argc, argv);
     printf("test_engine %s: seed %llu\n", ops->name, (unsigned long long)seed);
     test_memory();
-    if (is_cuda())
-        test_limit();
-    test_space();
+    test_space(is_cuda() ? SPACE_HOST : SPACE_ENGINE);
+    test_limit();
     test_lanes(seed);
     test_gather(seed);
     test_encode(seed);

@@ -484,6 +484,43 @@ static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_t
     CHECK(shared_mapped == 0, "%d mapped by the probe", shared_mapped);
 }
 
+static const struct engine_ops *true_ops;
+static const void *own_pattern;
+static enum { MISLED_COPIES, MISLED_KERNELS, MISLED_BOTH, MISLED } misled; /* both: they read what this rank has written */
+
+static hsort_status copy_another(struct engine *e, enum engine_stream stream, void *to, const void *from,
+                                 size_t bytes)
+{
+    const bool reads = stream == STREAM_IN;
+    own_pattern = reads ? own_pattern : to;
+    TRY(true_ops->copy(e, stream, to, reads && misled == MISLED_BOTH ? own_pattern : from, bytes));
+    ((char *)to)[bytes - 1] ^= reads && misled == MISLED_COPIES;
+    return HSORT_OK;
+}
+
+static hsort_status gather_another(struct engine *e, int key_bytes, const void *keys,
+                                   const int64_t *positions, int count, key_code *codes)
+{
+    TRY(true_ops->gather(e, key_bytes, misled == MISLED_BOTH ? own_pattern : keys, positions, count, codes));
+    codes[count - 1] ^= misled == MISLED_KERNELS;
+    return HSORT_OK;
+}
+
+/* Mapped memory is not what the peer has. */
+static void check_misled(void)
+{
+    struct engine_ops ops = *engine->ops;
+    true_ops = engine->ops;
+    ops.copy = copy_another;
+    ops.gather = gather_another;
+    engine->ops = &ops;
+    for (misled = 0; misled < MISLED; misled++) {
+        check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_MPI, NULL);
+        check_choice(HSORT_TRANSPORT_IPC, NULL, HSORT_TRANSPORT_IPC, "does not read as it was written");
+    }
+    engine->ops = true_ops;
+}
+
 static void check_choices(void)
 {
     check_choice(HSORT_TRANSPORT_AUTO, NULL, HSORT_TRANSPORT_IPC, NULL);
@@ -525,6 +562,7 @@ int main(int argc, char **argv)
     snprintf(faults_case, sizeof faults_case, "test_ipc");
     faults_watch(120); // where the two sides disagree they wait for each other
     check_choices();
+    check_misled();
     if (open_ipc()) {
         check_exposures(NULL);
         check_all_at_once();

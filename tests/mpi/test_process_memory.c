@@ -1,7 +1,9 @@
 /* Ranks of a node read each other's memory: whole pieces, from any address, by several threads at a time. Where nobody is to, or
- * the system forbids it, also of some memory alone, nobody does, and both sides know. A read of memory that is not there is an
- * error, not a crash. */
+ * the system forbids it, also of some memory alone, or another process has a rank's id, nobody does, and both sides know. A read of
+ * memory that is not there is an error, not a crash. The ids, and how much the system reads at a time, are made up by the linker
+ * (--wrap). */
 #include <omp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,10 +15,33 @@
 #include "tests/support/ranks.h"
 #include "tests/support/secret_memory.h"
 
-enum { BYTES = 5 << 20, READS = 40 };
+enum { BYTES = 5 << 20, READS = 40, AT_A_TIME = 50001 };
 
 static struct comm comm;
 static unsigned char *own, *got; /* [BYTES] */
+
+pid_t __real_getpid(void);
+pid_t __wrap_getpid(void);
+ssize_t __real_process_vm_readv(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+                                unsigned long, unsigned long);
+ssize_t __wrap_process_vm_readv(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+                                unsigned long, unsigned long);
+
+static pid_t other_process; /* that a rank takes for itself; 0: none */
+
+pid_t __wrap_getpid(void)
+{
+    return other_process ? other_process : __real_getpid();
+}
+
+/* Linux reads 2 GiB at most at a time. */
+ssize_t __wrap_process_vm_readv(pid_t process, const struct iovec *here, unsigned long here_count,
+                                const struct iovec *there, unsigned long there_count, unsigned long flags)
+{
+    struct iovec part = *here;
+    part.iov_len = part.iov_len < AT_A_TIME ? part.iov_len : AT_A_TIME;
+    return __real_process_vm_readv(process, &part, here_count, there, there_count, flags);
+}
 
 static unsigned char byte_of(int rank, size_t i)
 {
@@ -75,6 +100,13 @@ static void check_reads(uint64_t seed, bool allowed)
         CHECK(process_memory_read(&memory, peer, 8, 8, got) == HSORT_MPI && strstr(status_text(), "cannot read 8 bytes of rank "),
               "no error from address 8: %s", status_text());
         status_clear();
+#ifdef HSORT_FAULTS
+        fault_set(FAULT_COPY, 1);
+        CHECK(process_memory_read(&memory, peer, address[peer], 8, got) == HSORT_MPI &&
+                  strstr(status_text(), "fault switched on"),
+              "no error of a fault: %s", status_text());
+        status_clear();
+#endif
     }
     MPI_Barrier(MPI_COMM_WORLD);
     process_memory_close(&memory);
@@ -126,6 +158,31 @@ static void check_unreadable(bool allowed)
     munmap(memory, 3 * PART);
 }
 
+/* Where a rank's id is that of another process to the others, as it may be between containers, which has other bytes at its address:
+ * here a copy of the rank from before it has any. */
+static void check_other_process(void)
+{
+    struct process_memory memory;
+    CHECK(process_memory_open(comm.size, &memory) == HSORT_OK, "rank %d: %s", comm.rank, status_text());
+    other_process = fork();
+    if (other_process == 0) {
+        alarm(120); // if nobody ends it
+        for (;;)
+            pause();
+    }
+    CHECK(process_memory_find(&comm, true, &memory) == HSORT_OK &&
+              process_memory_tell(&comm, &memory) == HSORT_OK,
+          "rank %d: %s", comm.rank, status_text());
+    for (int peer = 0; peer < comm.size; peer++)
+        CHECK(!memory.reads[peer] && !memory.is_read[peer], "rank %d reads another process than %d",
+              comm.rank, peer);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (other_process > 0 && kill(other_process, SIGKILL) == 0)
+        waitpid(other_process, NULL, 0);
+    other_process = 0;
+    process_memory_close(&memory);
+}
+
 /* Nobody is to; and a rank without memory for its tables. */
 static void check_none(void)
 {
@@ -164,6 +221,7 @@ int main(int argc, char **argv)
     check_none();
     check_reads(seed, allowed);
     check_unreadable(allowed);
+    check_other_process();
     comm_close(&comm);
     free(own);
     free(got);

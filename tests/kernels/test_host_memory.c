@@ -88,6 +88,9 @@ static void test_version_1(void)
 
 static void test_version_2(void)
 {
+    make_machine("0::/\n", OTHER_MOUNTS MOUNT_V2); // as in a container
+    tree_write("sys/fs/cgroup/memory.max", "%llu\n", (unsigned long long)(64 * MIB));
+    check_limits("the topmost", 2, 1000 * MIB, less_reserve(64 * MIB));
     make_machine("0::/slurm/job_1/task_0\n", OTHER_MOUNTS MOUNT_V2);
     tree_write("sys/fs/cgroup/slurm/job_1/memory.max", "%llu\n", (unsigned long long)(800 * MIB));
     tree_write("sys/fs/cgroup/slurm/job_1/memory.current", "%llu\n", (unsigned long long)(300 * MIB));
@@ -117,11 +120,11 @@ static void test_parts(void)
     check_limits("a part that does not show the cgroup", 2, 1000 * MIB, less_reserve(64 * MIB));
     make_machine("0::/../../b\n", MOUNT_V2);
     tree_write("sys/fs/cgroup/memory.max", "%llu", (unsigned long long)(64 * MIB));
-    tree_write("b/memory.max", "1\n"); // what "/sys/fs/cgroup/../../b" would be
+    tree_write("sys/b/memory.max", "1\n"); // what "/sys/fs/cgroup/../../b" would be
     check_limits("a cgroup outside of the namespace", 2, 1000 * MIB, less_reserve(64 * MIB));
-    // Of two mounts the one that shows it.
-    make_machine("4:memory:/b/c\n", "35 31 0:32 /a /one rw - cgroup cgroup rw,memory\n"
-                                    "36 31 0:32 /b /the\\040other rw - cgroup cgroup rw,memory\n");
+    // Of two mounts the one that shows it, and not one whose name it begins with.
+    make_machine("4:memory:/ab/c\n", "35 31 0:32 /a /one rw - cgroup cgroup rw,memory\n"
+                                     "36 31 0:32 /ab /the\\040other rw - cgroup cgroup rw,memory\n");
     tree_write("one/memory.limit_in_bytes", "1");
     tree_write("the other/c/memory.limit_in_bytes", "%llu", (unsigned long long)(32 * MIB));
     check_limits("two mounts", 2, 1000 * MIB, less_reserve(32 * MIB));

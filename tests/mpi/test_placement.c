@@ -416,10 +416,19 @@ static void test_pci(void)
         CHECK(got.numa_node == node.node_rank / 2, "NUMA node %d", got.numa_node);
         hwloc_bitmap_free(got.cpus);
     }
+
+    // A NUMA node that has memory alone, no processing units, and a bus of such a package: neither is a place to be near.
+    hwloc_bitmap_t left = hwloc_bitmap_dup(placement_cpus_near(topology, &node.device[0]));
+    CHECK(hwloc_topology_restrict(topology, left, 0) == 0, "hwloc");
+    const struct cuda_device without[] = {device_at("", 1), device_at("0000:9b:00.0", -1)};
+    for (int i = 0; i < 2; i++)
+        CHECK(hwloc_bitmap_isequal(placement_cpus_near(topology, &without[i]), left), "case %d: near nothing",
+              i);
+    hwloc_bitmap_free(left);
     hwloc_topology_destroy(topology);
 }
 
-/* A job with cores at one end of the machine and a GPU at the other; a rank with no cores at all. */
+/* A job with cores at one end of the machine and a GPU at the other; ranks in different cgroups; a rank with no cores at all. */
 static void test_odd_masks(void)
 {
     hwloc_topology_t topology = load_synthetic("pack:2 [numa] core:8 pu:1");
@@ -433,6 +442,19 @@ static void test_odd_masks(void)
     check_list(&got, "8-15", 8);
     CHECK(got.numa_node == 0, "NUMA node %d is not the GPU's", got.numa_node);
     hwloc_bitmap_free(got.cpus);
+
+    // A rank that may move in a small cgroup, behind one with a mask beyond that: its slice lies outside.
+    struct core_requests requests;
+    CHECK(core_requests_open(2, &requests) == HSORT_OK, "%s", status_text());
+    hwloc_bitmap_set_range(requests.cpus[0], 0, 15);
+    hwloc_bitmap_set_range(requests.cpus[1], 0, 3);
+    struct placement_node small = {
+        .topology = topology, .allowed = requests.cpus[1], .machine = requests.cpus[1]};
+    got.device = -1;
+    CHECK(placement_settle(&small, &requests, 1, false, &got) == HSORT_OK, "%s", status_text());
+    check_list(&got, "0-3", 4);
+    hwloc_bitmap_free(got.cpus);
+    core_requests_close(&requests);
 
     hwloc_bitmap_zero(job);
     CHECK(placement_choose(&node, &got) == HSORT_INTERNAL, "no cores is no error");

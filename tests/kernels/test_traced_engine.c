@@ -1,6 +1,7 @@
 /* Spans of streams (traced_engine.h), on an engine with a clock that this test makes up: the host engine, whose events keep a time
  * that counts from elsewhere and runs at another rate than the host's, in steps, as that of a GPU does. Told in the host's time,
  * the span of a stream must lie inside of the call that it belongs to, as this engine works in the call. */
+#include "kernels/traced_calls.h"
 #include "kernels/traced_engine.h"
 #include "tests/support/check.h"
 
@@ -13,7 +14,7 @@ struct made_up_event {
 
 static const struct engine_ops *host;
 static double rate;
-static int created, records_fail;
+static int created, records_fail, seconds_fail;
 
 /* The engine's clock now. */
 static int64_t made_up_now(void)
@@ -50,6 +51,8 @@ static hsort_status made_up_seconds(struct engine *engine, struct engine_event *
                                     double *seconds)
 {
     (void)engine;
+    if (seconds_fail > 0 && --seconds_fail == 0)
+        return status_fail(HSORT_CUDA, "a time that cannot be had");
     *seconds = (float)(((struct made_up_event *)to)->ns - ((struct made_up_event *)from)->ns) * 1e-9;
     return HSORT_OK;
 }
@@ -145,7 +148,8 @@ static void test_times(uint64_t *state, double clock_rate)
     CHECK(created == 0, "%d events were left", created);
 }
 
-/* A mark that cannot be had leaves its span without times, and the work without an error. */
+/* A mark that cannot be had leaves its span without times, and the work without an error, or with the one that it has. Nor have
+ * spans any where the engine does not tell one of their times. */
 static void test_lost_marks(uint64_t *state)
 {
     struct trace *trace;
@@ -161,6 +165,21 @@ static void test_lost_marks(uint64_t *state)
     CHECK(records_fail == 0 && status_text()[0] == '\0', "a text was left: '%s'", status_text());
     CHECK(engine_trace_resolve(engine, &error_ns) == HSORT_OK && look_at_spans(trace, error_ns) == all - 1,
           "not one span of %d without times", all);
+    trace_clear(trace);
+    (void)status_fail(HSORT_IO, "a cause");
+    records_fail = 1;
+    const struct traced_call call = traced_begin(engine, STREAM_WORK, "work", 1, 1);
+    CHECK(traced_end(&call, HSORT_IO) == HSORT_IO && records_fail == 0 &&
+              strcmp(status_text(), "a cause") == 0,
+          "'%s' in the place of what was the cause", status_text());
+    status_clear();
+    trace_clear(trace);
+    engine_trace_clear(engine);
+    work(engine, state);
+    seconds_fail = all;
+    CHECK(engine_trace_resolve(engine, &error_ns) == HSORT_CUDA && seconds_fail == 0, "all times are known");
+    CHECK(look_at_spans(trace, INT64_MAX / 2) == 0, "spans have times of a clock that could not be told");
+    status_clear();
     engine->ops->close(engine);
     trace_close(trace);
 }

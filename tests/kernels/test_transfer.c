@@ -20,6 +20,7 @@ struct reached {
 };
 
 static atomic_int moves_left; /* until one fails; below 0: none does */
+static int call;              /* number of the call, for its text */
 
 static hsort_status move_bytes(void *user, int64_t at, size_t bytes, void *host)
 {
@@ -32,7 +33,8 @@ static hsort_status move_bytes(void *user, int64_t at, size_t bytes, void *host)
     if (ops->kind == HSORT_ENGINE_CUDA && !reached->joins && (uintptr_t)host % BLOCK != place % BLOCK)
         atomic_fetch_add(&reached->wrong, 1);
     if (atomic_fetch_sub(&moves_left, 1) == 0)
-        return status_fail(HSORT_IO, "the move of %zu bytes at %lld failed", bytes, (long long)at);
+        return status_fail(HSORT_IO, "call %d: the move of %zu bytes at %lld failed", call, bytes,
+                           (long long)at);
     memcpy(reached->out ? reached->bytes + begin : host, reached->out ? host : reached->bytes + begin, bytes);
     atomic_fetch_add(&reached->moved, (long long)bytes);
     return HSORT_OK;
@@ -139,6 +141,8 @@ static void end_list(struct list *list, bool good)
 static void check_transfers(int fails, uint64_t *random)
 {
     static struct list in, out;
+    char text[32];
+    snprintf(text, sizeof text, "call %d: the move of", ++call);
     draw_list(&in, false, random);
     draw_list(&out, true, random);
     atomic_store(&moves_left, fails);
@@ -147,7 +151,7 @@ static void check_transfers(int fails, uint64_t *random)
     must(ops->stream_synchronize(engine, STREAM_IN), "stream_synchronize");
     const bool failed = fails >= 0 && atomic_load(&moves_left) < 0;
     CHECK(status == (failed ? HSORT_IO : HSORT_OK), "move %d fails: %s", fails, hsort_strerror(status));
-    CHECK(!failed || strstr(status_text(), "the move of"), "another thread's text: \"%s\"", status_text());
+    CHECK(!failed || strstr(status_text(), text), "not the text of \"%s\": \"%s\"", text, status_text());
     end_list(&in, !failed);
     end_list(&out, !failed);
     status_clear();

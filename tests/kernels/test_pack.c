@@ -170,6 +170,11 @@ static void check_nonsense(int width, int64_t count, uint64_t *random)
     const int64_t packed = pack_slowly(width, keys, count, to_smallest, keys);
     for (int i = 0; i < 20 && packed > 0; i++)
         keys[check_random(random) % (uint64_t)packed] = (unsigned char)check_random(random);
+    const int64_t blocks = (count + ENGINE_PACK_KEYS - 1) / ENGINE_PACK_KEYS, ends = blocks * width;
+    // An end so far off that the bits of its block overflow an int.
+    if (packed > ends + 4 * blocks && check_random(random) % 2)
+        keys[ends + 4 * (int64_t)(check_random(random) % (uint64_t)blocks) + 3] =
+            (unsigned char)(check_random(random) % 32 * 8);
     const size_t some = check_random(random) % 3 ? (size_t)packed : check_random(random) % (plain + 1);
     struct buffer from = buffer_new(keys, some, 0), back = buffer_new(NULL, plain, (size_t)width);
     int64_t bytes = (int64_t)some;

@@ -406,7 +406,7 @@ other_files()
     ok 0 check ext.h5:/new/P "${key[@]}" --against cor.h5:/P
     # What cannot be read may be replaced, but not what else it has kept. Root, who reads all, becomes another user.
     mkdir -m 777 open && chmod 755 . && cp victim.h5 open && chmod 200 open/victim.h5
-    local another="env TMPDIR=$work/open HOME=$work/open"
+    local another="env TMPDIR=$work/open HOME=$work/open OMPI_MCA_orte_tmpdir_base=$work/open"
     [ "$(id -u)" != 0 ] || another="setpriv --reuid=65534 --regid=65534 --clear-groups $another"
     # shellcheck disable=SC2086  # words
     $another "$HYPERSORT" --version >"$work.out" 2>&1 && MPIRUN="$another $MPIRUN" \

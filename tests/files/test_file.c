@@ -375,16 +375,16 @@ static void refuse_output(const char *path, const struct file_in *input, hsort_s
 /* After test_bad_inputs(): uses its directory and FIFO. */
 static void test_bad_outputs(void)
 {
-    char link_to_pipe[64];
+    const int out = 99; // of one number on all ranks, as all name the same file
     int ends[2];
-    CHECK(pipe(ends) == 0, "pipe");
-    snprintf(link_to_pipe, sizeof link_to_pipe, "/proc/self/fd/%d", ends[1]);
+    CHECK(pipe(ends) == 0 && dup2(ends[1], out) == out, "pipe");
     if (comm.rank == 0)
         CHECK(symlink("nowhere", in_dir("dangling")) == 0, "symlink");
     MPI_Barrier(comm.world);
-    refuse_output(link_to_pipe, NULL, HSORT_IO, "it leads to what has no name, such as a pipe");
+    refuse_output("/proc/self/fd/99", NULL, HSORT_IO, "it leads to what has no name, such as a pipe");
     close(ends[0]);
     close(ends[1]);
+    close(out);
     refuse_output(in_dir("none/out.bin"), NULL, HSORT_IO, "No such file or directory");
     refuse_output(in_dir("directory"), NULL, HSORT_IO, "Is a directory");
     refuse_output(in_dir("directory/"), NULL, HSORT_IO, "Is a directory");

@@ -170,6 +170,7 @@ static void check_other_process(void)
         for (;;)
             pause();
     }
+    CHECK(other_process > 0, "rank %d: no other process", comm.rank);
     CHECK(process_memory_find(&comm, true, &memory) == HSORT_OK &&
               process_memory_tell(&comm, &memory) == HSORT_OK,
           "rank %d: %s", comm.rank, status_text());

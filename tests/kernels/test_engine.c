@@ -54,6 +54,23 @@ static void test_memory(void)
     check_refused(ops->alloc_host, HSORT_HOST_MEMORY, absurd);
 }
 
+/* Peers read memory of whole pages faster. A place in the middle is named with the same allocation. */
+static void test_exported_pages(void)
+{
+    const size_t sizes[] = {ENGINE_PEER_BYTES, ENGINE_PEER_BYTES + 1, 3 * ENGINE_PEER_BYTES - 1};
+    for (int i = 0; ops->peer && i < 3; i++) {
+        struct engine_peer_handle handle;
+        void *memory;
+        must(ops->alloc(engine, sizes[i], &memory), "alloc");
+        must(ops->peer->export_memory(engine, (char *)memory + 256, &handle), "export");
+        CHECK(handle.bytes >= sizes[i] && handle.bytes % ENGINE_PEER_BYTES == 0 && handle.offset == 256 &&
+                  handle.lasting,
+              "%zu bytes: %llu at %llu, lasting %d", sizes[i], (unsigned long long)handle.bytes,
+              (unsigned long long)handle.offset, handle.lasting);
+        ops->free(engine, memory);
+    }
+}
+
 static void check_space(const void *pointer, enum engine_space expected, const char *what)
 {
     enum engine_space space;
@@ -524,6 +541,7 @@ int main(int argc, char **argv)
     open_engine(argc, argv);
     printf("test_engine %s: seed %llu\n", ops->name, (unsigned long long)seed);
     test_memory();
+    test_exported_pages();
     test_space(is_cuda() ? SPACE_HOST : SPACE_ENGINE);
     test_limit();
     test_lanes(seed);

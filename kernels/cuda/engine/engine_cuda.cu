@@ -38,10 +38,15 @@ static hsort_status fail_alloc(const struct cuda_engine *engine, size_t bytes)
     cudaGetLastError();
     if (engine->memory_limit > 0)
         snprintf(limit, sizeof limit, "%zu bytes", engine->memory_limit);
-    return status_fail(
-        HSORT_DEVICE_MEMORY,
-        "GPU %d has no room for %zu bytes more: %zu bytes free, %zu bytes in use here, limit %s",
-        engine->device, bytes, free_bytes, engine->bytes_in_use, limit);
+    return status_fail(HSORT_DEVICE_MEMORY, "GPU %d has no room for %zu bytes more: %zu bytes free, %zu bytes in use here, limit %s",
+                       engine->device, bytes, free_bytes, engine->bytes_in_use, limit);
+}
+
+/* What to ask CUDA for: of much memory whole pages, or peers would read it slowly (peer.cu). */
+static size_t whole_pages(size_t bytes)
+{
+    const size_t page = ENGINE_PEER_BYTES, rest = bytes % page;
+    return bytes < page || rest == 0 || bytes > SIZE_MAX - page ? bytes : bytes - rest + page;
 }
 
 static hsort_status engine_alloc(struct engine *base, size_t bytes, void **memory)
@@ -59,13 +64,11 @@ static hsort_status engine_alloc(struct engine *base, size_t bytes, void **memor
     if (!allocation)
         return status_fail(HSORT_HOST_MEMORY, "no host memory to note an allocation of %zu bytes", bytes);
 
-    const cudaError_t error = cudaMalloc(memory, bytes);
+    const cudaError_t error = cudaMalloc(memory, whole_pages(bytes));
     if (error != cudaSuccess) {
-        cudaGetLastError();
         delete allocation;
         *memory = NULL;
-        return error == cudaErrorMemoryAllocation ? fail_alloc(engine, bytes)
-                                                  : cuda_check(error, "cudaMalloc");
+        return error == cudaErrorMemoryAllocation ? fail_alloc(engine, bytes) : cuda_check(error, "cudaMalloc");
     }
     *allocation = {*memory, bytes, engine->allocations};
     engine->allocations = allocation;
@@ -229,8 +232,7 @@ static hsort_status engine_stream_wait_caller(struct engine *base, void *stream)
 
 static hsort_status engine_stream_synchronize(struct engine *base, enum engine_stream stream)
 {
-    static const char *const work[ENGINE_STREAMS] = {"kernels of STREAM_WORK", "copies of STREAM_OUT",
-                                            "copies of STREAM_IN"};
+    static const char *const work[ENGINE_STREAMS] = {"kernels of STREAM_WORK", "copies of STREAM_OUT", "copies of STREAM_IN"};
     device_scope scope(cuda(base));
     return cuda_check(cudaStreamSynchronize(cuda(base)->streams[stream]), work[stream]);
 }
@@ -438,10 +440,8 @@ static hsort_status look_at_code(struct cuda_engine *engine)
  * build's code is found now and not in the middle of a sort. The device is current. */
 static hsort_status start_device(struct cuda_engine *engine)
 {
-    TRY_CUDA(
-        cudaDeviceGetAttribute(&engine->multiprocessors, cudaDevAttrMultiProcessorCount, engine->device));
-    TRY_CUDA(cudaDeviceGetAttribute(&engine->block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                    engine->device));
+    TRY_CUDA(cudaDeviceGetAttribute(&engine->multiprocessors, cudaDevAttrMultiProcessorCount, engine->device));
+    TRY_CUDA(cudaDeviceGetAttribute(&engine->block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, engine->device));
     if (fault_hit(FAULT_BLOCKS_163))
         cuda_pretend(engine, MSD_BLOCK_BYTES[MSD_163], true);
     if (fault_hit(FAULT_BLOCKS_96))

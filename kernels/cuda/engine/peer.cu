@@ -11,6 +11,10 @@
  * a handle maps the whole block. To pad small allocations instead would blind memcheck to accesses beyond
  * their end.
  *
+ * alloc() takes whole multiples of as much. An allocation that ends elsewhere is read by copies of another process at less than the
+ * link's rate once kernels have run there that read or write more than its L2 cache holds (mpi/measured.md); in its own process it is
+ * not. Not known why: a guess is that it is mapped in small pages.
+ *
  * Only of cudaMalloc memory: virtual memory and pools have other handles, which must be passed as file
  * descriptors, and managed memory has none. No question to cudaDeviceCanAccessPeer(): it knows only devices
  * that this process sees, and opening works, where it works at all, also for a device that

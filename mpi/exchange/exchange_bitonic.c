@@ -93,9 +93,11 @@ static hsort_status compare_split(struct exchange *x, int partner)
     h.place = h.lower ? keys + (size_t)h.kept * width : keys;
     h.stayed = h.lower ? keys : keys + (size_t)h.outgoing * width;
     const void *theirs = NULL;
-    if (x->transport->ops->expose)
+    if (x->transport->ops->expose) {
+        keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
         keep_first_error(&status, x->transport->ops->expose(x->transport, partner, h.place,
                                                             (size_t)h.outgoing * width, &theirs));
+    }
     keep_first_error(&status, theirs ? merge_across(x, &h, theirs) : sendrecv_and_merge(x, &h));
     return status;
 }

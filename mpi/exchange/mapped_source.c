@@ -60,7 +60,8 @@ static hsort_status begin_mapped(struct batch_space *space, void *tables)
     struct mapped_tables *m = tables;
     struct exchange *x = space->x;
     const int rank = x->comm->rank;
-    hsort_status status = HSORT_OK;
+    hsort_status status =
+        x->engine->ops->stream_synchronize(x->engine, STREAM_WORK); // what is shown is there
     int shown = 0;
     int64_t at;
     for (int peer = 0; peer < x->comm->size; peer++) {

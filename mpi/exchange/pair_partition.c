@@ -75,27 +75,41 @@ static bool plan_pairs(struct pair_sorter *s)
     return pair_plan_most_of_edges(s->plan) <= pair_sorter_edge_pairs(x);
 }
 
-/* ---- pairs that come ------------------------------------------------------------------------------------ */
+/* ---- what leaves ---------------------------------------------------------------------------------------- */
 
-/* Bring the elements that leave into the order of the regions: to each peer others, but for those of a region at an edge. */
-static void take_leaving(struct pair_sorter *s)
+/* The first region of a part, of so many, of what a rank wants; of part `parts`: where they end. */
+static int part_begins(const struct pair_sorter *s, int rank, int part, int parts)
+{
+    const int first = s->plan->first[rank], regions = s->plan->end[rank] - first;
+    return first + regions * part / parts;
+}
+
+/* What `owner` gives `reader` of a part of its elements that leave. */
+static struct place_span leaving_span(const struct pair_sorter *s, int owner, int reader, int part)
+{
+    return pair_plan_pieces(s->plan, owner, reader, part_begins(s, reader, part, LEAVING_PARTS),
+                            part_begins(s, reader, part + 1, LEAVING_PARTS));
+}
+
+/* Queue the way of a part of the elements that leave into the order of the regions: to each peer others, but for those of a region at
+ * an edge. */
+static void take_leaving_part(struct pair_sorter *s, int part)
 {
     const struct pair_partition *x = s->x;
-    if (x->element_bytes == 0)
-        return;
     for (int peer = 0; peer < s->size && s->status == HSORT_OK; peer++) {
-        const int64_t first = s->gives[peer].first, count = s->gives[peer].end - first;
+        const struct place_span gives = leaving_span(s, s->rank, peer, part);
         const struct engine_take take = {.element_bytes = x->element_bytes,
-                                         .to = pair_at(s->columns[BESIDE].given, first, x->element_bytes),
+                                         .to =
+                                             pair_at(s->columns[BESIDE].given, gives.first, x->element_bytes),
                                          .from = {x->elements},
                                          .from_count = {s->count},
-                                         .positions = (const int64_t *)s->main.values + first,
-                                         .count = count};
-        if (count > 0)
+                                         .positions = (const int64_t *)s->main.values + gives.first,
+                                         .count = gives.end - gives.first};
+        if (peer != s->rank && !place_span_is_empty(gives))
             s->status = x->engine->ops->take(x->engine, &take, NULL);
     }
-    // peers may read what leaves from now on
-    keep_first_error(&s->status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
+    if (s->status == HSORT_OK)
+        s->status = x->engine->ops->event_record(x->engine, s->leaving[part], STREAM_WORK);
 }
 
 /* Elements that are sorted in place are taken from a copy. */
@@ -107,33 +121,68 @@ static void copy_own(struct pair_sorter *s)
                                          (size_t)s->count * x->element_bytes);
 }
 
-/* All columns lie in one allocation, so either all are shown or none. */
+/* Whether a peer shows its memory. All columns lie in one allocation, so either all are shown or none: keys tell. */
 static bool is_shown(const struct pair_sorter *s, int peer)
 {
-    return s->shown[(size_t)peer * COLUMNS + KEYS] && s->shown[(size_t)peer * COLUMNS + BESIDE];
+    return s->shown[(size_t)peer * SHOWN + KEYS] != NULL;
 }
 
-/* Show each peer what it wants, where that can be; ranks go through their peers in ascending order, so that none waits for one that
- * waits for it. Collective. */
+/* The column that a part of what is shown is of. */
+static const struct message_column *shown_column(const struct pair_sorter *s, int number)
+{
+    return &s->columns[number < BESIDE ? number : BESIDE];
+}
+
+/* What `owner` shows `reader` in it. */
+static struct place_span shown_span(const struct pair_sorter *s, int owner, int reader, int number)
+{
+    if (number >= BESIDE && s->x->element_bytes > 0)
+        return leaving_span(s, owner, reader, number - BESIDE);
+    return owner == s->rank ? s->gives[reader] : s->takes[owner];
+}
+
+/* Show a peer what it wants of a column, and get the same of it: shown[number]. Collective over the pair. */
+static void show_span(struct pair_sorter *s, int peer, int number)
+{
+    const struct pair_partition *x = s->x;
+    const struct message_column *column = shown_column(s, number);
+    const struct place_span span = shown_span(s, s->rank, peer, number);
+    const void **shown = &s->shown[(size_t)peer * SHOWN + (size_t)number];
+    keep_first_error(&s->status, x->transport->ops->expose(
+                                     x->transport, peer, pair_at(column->given, span.first, column->bytes),
+                                     (size_t)(span.end - span.first) * column->bytes, shown));
+    if (!*shown && is_shown(s, peer))
+        keep_first_error(&s->status,
+                         status_fail(HSORT_INTERNAL, "rank %d shows only some of its memory", peer));
+}
+
+/* Show each peer what it wants, where that can be, but no elements yet; ranks go through their peers in ascending order, so that none
+ * waits for one that waits for it. Keys and values have been waited for. Collective. */
 static void show_memory(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
     int shown = 0;
     for (int peer = 0; peer < s->size; peer++) {
-        const size_t pairs = (size_t)(s->gives[peer].end - s->gives[peer].first);
         if (peer == s->rank || transport_path(x->transport, peer) != HSORT_TRANSPORT_IPC)
             continue;
-        for (int i = 0; i < COLUMNS; i++) {
-            const struct message_column *column = &s->columns[i];
-            keep_first_error(&s->status,
-                             x->transport->ops->expose(
-                                 x->transport, peer,
-                                 pair_at(column->given, s->gives[peer].first, column->bytes),
-                                 pairs * column->bytes, &s->shown[(size_t)peer * COLUMNS + (size_t)i]));
-        }
+        show_span(s, peer, KEYS);
+        if (x->element_bytes == 0)
+            show_span(s, peer, BESIDE);
         shown += is_shown(s, peer);
     }
     peer_reader_begin(&s->reader, x->comm, x->transport, shown);
+}
+
+/* Show each of those peers a part of the elements that leave, once it is ready. Nobody has a turn meanwhile, for which another rank
+ * might wait. Collective. */
+static void show_leaving_part(struct pair_sorter *s, int part)
+{
+    keep_first_error(&s->status, peer_reader_end(&s->reader));
+    for (bool ready = false; !ready && s->status == HSORT_OK;)
+        s->status = s->x->engine->ops->event_done(s->x->engine, s->leaving[part], &ready);
+    for (int peer = 0; peer < s->size; peer++)
+        if (is_shown(s, peer))
+            show_span(s, peer, BESIDE + part);
 }
 
 /* Peers read this rank's memory no more, nor this rank theirs. Collective. */
@@ -141,8 +190,8 @@ static void conceal_memory(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
     for (int peer = 0; peer < s->size; peer++)
-        for (int i = 0; i < COLUMNS; i++)
-            if (s->shown[(size_t)peer * COLUMNS + (size_t)i])
+        for (int i = 0; i < SHOWN; i++)
+            if (s->shown[(size_t)peer * SHOWN + (size_t)i])
                 keep_first_error(&s->status, x->transport->ops->conceal(x->transport, peer));
 }
 
@@ -170,29 +219,29 @@ static void exchange_messages(struct pair_sorter *s)
     s->status = column_messages_run(&messages, s->status, &moved_bytes);
 }
 
-/* List what peers show of a column, of regions first .. end - 1. Returns how many copies that takes. */
+/* List what is to be copied of what peers show, of regions first .. end - 1. Returns how many copies that takes. */
 static int list_copies(struct pair_sorter *s, int number, int first, int end)
 {
-    const struct message_column *column = &s->columns[number];
+    const struct message_column *column = shown_column(s, number);
     int count = 0;
     for (int step = 1; step < s->size; step++) {
         const int peer = (s->rank + step) % s->size;
         const struct place_span own = pair_plan_pieces(s->plan, peer, s->rank, first, end);
-        const int64_t skip = own.first - s->takes[peer].first;
-        const char *theirs = s->shown[(size_t)peer * COLUMNS + (size_t)number];
-        if (!is_shown(s, peer) || place_span_is_empty(own))
+        const int64_t skip = own.first - shown_span(s, peer, s->rank, number).first,
+                      to = s->comes_to[peer] + own.first - s->takes[peer].first;
+        const char *theirs = s->shown[(size_t)peer * SHOWN + (size_t)number];
+        if (!theirs || !is_shown(s, peer) || place_span_is_empty(own))
             continue;
-        s->copies[count++] =
-            (struct peer_copy){.peer = peer,
-                               .to = pair_at(column->taken, s->comes_to[peer] + skip, column->bytes),
-                               .from = theirs + (size_t)skip * column->bytes,
-                               .bytes = (size_t)(own.end - own.first) * column->bytes};
+        s->copies[count++] = (struct peer_copy){.peer = peer,
+                                                .to = pair_at(column->taken, to, column->bytes),
+                                                .from = theirs + (size_t)skip * column->bytes,
+                                                .bytes = (size_t)(own.end - own.first) * column->bytes};
     }
     return count;
 }
 
 /* Queue these copies. */
-static void fetch_column(struct pair_sorter *s, int number, int first, int end)
+static void fetch_regions(struct pair_sorter *s, int number, int first, int end)
 {
     int left = list_copies(s, number, first, end);
     while (left > 0 && s->status == HSORT_OK) {
@@ -211,17 +260,12 @@ static void wait_for_fetched(struct pair_sorter *s)
         s->status = ops->stream_wait_event(s->x->engine, STREAM_WORK, s->fetched);
 }
 
-/* The first region of a part of the elements that this rank wants; of part ELEMENT_PARTS: where they end. */
-static int part_begins(const struct pair_sorter *s, int part)
-{
-    const int first = s->plan->first[s->rank], regions = s->plan->end[s->rank] - first;
-    return first + regions * part / ELEMENT_PARTS;
-}
-
 /* Queue the copies of a part of the elements. */
 static void fetch_part(struct pair_sorter *s, int part)
 {
-    fetch_column(s, BESIDE, part_begins(s, part), part_begins(s, part + 1));
+    fetch_regions(s, BESIDE + part / (ELEMENT_PARTS / LEAVING_PARTS),
+                  part_begins(s, s->rank, part, ELEMENT_PARTS),
+                  part_begins(s, s->rank, part + 1, ELEMENT_PARTS));
     if (s->status == HSORT_OK)
         s->status = s->x->engine->ops->event_record(s->x->engine, s->parts[part], STREAM_IN);
 }
@@ -273,9 +317,9 @@ static void run_batches(struct pair_sorter *s)
         each = ENGINE_PIECES_MAX / s->size;
     for (; first < end && s->status == HSORT_OK; first += each) {
         const int next = first + each < end ? first + each : end;
-        fetch_column(s, KEYS, first, next);
+        fetch_regions(s, KEYS, first, next);
         if (s->x->element_bytes == 0)
-            fetch_column(s, BESIDE, first, next);
+            fetch_regions(s, BESIDE, first, next);
         wait_for_fetched(s);
         sort_regions(s, first, next);
     }
@@ -339,9 +383,11 @@ static void take_part_of_elements(struct pair_sorter *s, int part)
 {
     const struct pair_partition *x = s->x;
     const struct engine_ops *ops = x->engine->ops;
-    const int64_t *out = x->out_offset + s->rank;
-    const int64_t first = greater(s->plan->region_at[part_begins(s, part)], out[0]) - out[0],
-                  end = lesser(s->plan->region_at[part_begins(s, part + 1)], out[1]) - out[0];
+    const int64_t *out = x->out_offset + s->rank, *region_at = s->plan->region_at;
+    const int first_region = part_begins(s, s->rank, part, ELEMENT_PARTS),
+              end_region = part_begins(s, s->rank, part + 1, ELEMENT_PARTS);
+    const int64_t first = greater(region_at[first_region], out[0]) - out[0],
+                  end = lesser(region_at[end_region], out[1]) - out[0];
     const struct engine_take take = {.element_bytes = x->element_bytes,
                                      .to = pair_at(x->elements_out, first, x->element_bytes),
                                      .from = {s->own_elements, s->columns[BESIDE].taken},
@@ -367,9 +413,10 @@ static bool keys_are_sorted(struct pair_sorter *s)
 
 /* Fetch elements and bring them where they belong, part by part: the first ones wait for the order of the keys.
  *
- *     fetched    0 1 2 3 4 5 ..       by turns, where the host waits for each (peer_reader.h)
- *     keys       sorted   settled
- *     taken                   0 1 2 3 4 .. */
+ *     leave      0 0 0   1 1 1   ..         made ready before the keys are sorted
+ *     fetched      0 1 2   3 4 5  ..        by turns, where the host waits for each (peer_reader.h)
+ *     keys            sorted   settled
+ *     taken                        0 1 2 3 4 .. */
 static void bring_elements(struct pair_sorter *s, const struct engine_pair_piece *regions, int edges)
 {
     bool settled = false;
@@ -377,6 +424,8 @@ static void bring_elements(struct pair_sorter *s, const struct engine_pair_piece
     if (s->status == HSORT_OK)
         s->status = s->x->engine->ops->event_record(s->x->engine, s->sorted, STREAM_WORK);
     for (int fetched = 0, taken = 0; fetched < ELEMENT_PARTS; fetched++) {
+        if (fetched % (ELEMENT_PARTS / LEAVING_PARTS) == 0)
+            show_leaving_part(s, fetched / (ELEMENT_PARTS / LEAVING_PARTS));
         fetch_part(s, fetched);
         if (!settled && (fetched == ELEMENT_PARTS - 1 || keys_are_sorted(s))) {
             settled = true;
@@ -393,8 +442,9 @@ static void fetch_and_sort_pairs(struct pair_sorter *s)
 {
     struct engine_pair_piece regions[2];
     const bool has_elements = s->x->element_bytes > 0;
-    take_leaving(s);
     show_memory(s);
+    for (int part = 0; has_elements && part < LEAVING_PARTS; part++)
+        take_leaving_part(s, part);
     exchange_messages(s);
     run_batches(s);
     const int edges = sort_edges(s, regions);

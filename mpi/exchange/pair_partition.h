@@ -15,8 +15,9 @@
  *     STREAM_IN     regions 0, 1 of rank 1, 2    regions 2, 3 ..
  *     STREAM_WORK                                sort 0, 1 of three pieces each     sort 2, 3 ..
  *
- * Values of 4 and 8 bytes are sorted with the keys. Of larger elements only those that leave are brought into the order of the regions;
- * keys are sorted with what says where their elements are, by which these are taken, part by part as they come:
+ * Values of 4 and 8 bytes are sorted with the keys. Of larger elements only those that leave are brought into the order of the regions,
+ * part by part, for peers to read one while the next one is made; keys are sorted with what says where their elements are, by which
+ * these are taken, part by part as they come:
  *
  *     keys, elements      7A 2B 9C 2D   --split-->   2 2 7 9, positions 1 3 0 2   --take-->   C leaves; X comes, as if behind A B C D
  *     sorted              1 2 2 7, positions 4 1 3 0                              --take-->   X B D A

@@ -113,6 +113,8 @@ void pair_sorter_close(struct pair_sorter *s)
     s->x->engine->ops->event_destroy(s->x->engine, s->sorted);
     for (int part = 0; part < ELEMENT_PARTS; part++)
         s->x->engine->ops->event_destroy(s->x->engine, s->parts[part]);
+    for (int part = 0; part < LEAVING_PARTS; part++)
+        s->x->engine->ops->event_destroy(s->x->engine, s->leaving[part]);
     column_slots_close(s->x->engine, s->slots);
     peer_reader_close(&s->reader);
     region_map_close(s->map);
@@ -136,7 +138,7 @@ hsort_status pair_sorter_open(struct pair_sorter *s)
     s->sends = calloc(ranks, sizeof *s->sends);
     s->receives = calloc(ranks, sizeof *s->receives);
     s->comes_to = calloc(ranks, sizeof *s->comes_to);
-    s->shown = calloc(ranks * COLUMNS, sizeof *s->shown);
+    s->shown = calloc(ranks * SHOWN, sizeof *s->shown);
     s->copies = malloc(ranks * sizeof *s->copies);
     if (!s->found || !s->gives || !s->takes || !s->sends || !s->receives || !s->comes_to || !s->shown ||
         !s->copies || fault_hit(FAULT_ALLOC))
@@ -147,6 +149,8 @@ hsort_status pair_sorter_open(struct pair_sorter *s)
     TRY(pair_plan_open(s->size, &s->plan));
     for (int part = 0; s->x->element_bytes > 0 && part < ELEMENT_PARTS; part++)
         TRY(s->x->engine->ops->event_create(s->x->engine, &s->parts[part]));
+    for (int part = 0; s->x->element_bytes > 0 && part < LEAVING_PARTS; part++)
+        TRY(s->x->engine->ops->event_create(s->x->engine, &s->leaving[part]));
     TRY(s->x->engine->ops->event_create(s->x->engine, &s->sorted));
     return s->x->engine->ops->event_create(s->x->engine, &s->fetched);
 }

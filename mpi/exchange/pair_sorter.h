@@ -13,11 +13,17 @@
 
 enum {
     PAIR_SAMPLE_LOG = ENGINE_SAMPLE_LOG_USUAL,
-    ELEMENT_PARTS = 12 /* that elements come in */
+    ELEMENT_PARTS = 12, /* that elements come in */
+    LEAVING_PARTS = 4   /* that they are made ready in, each some of those */
 };
+
+static_assert(ELEMENT_PARTS % LEAVING_PARTS == 0, "a part that comes is of one that leaves");
 
 /* What goes from rank to rank: the keys, and what belongs to them. */
 enum { KEYS, BESIDE, COLUMNS };
+
+/* What a rank shows of itself to each peer: a column whole, but elements part by part, as they are made ready. */
+enum { SHOWN = BESIDE + LEAVING_PARTS };
 
 /* What ranks gather of each other: the pairs of each region, and this. */
 enum { FOUND_FAILED = ENGINE_REGIONS, FOUND };
@@ -41,10 +47,11 @@ struct pair_sorter {
     void *slot_memory;
     struct column_slots *slots;
     int64_t *comes_to;  /* [size] where in the first half, behind the own pairs, what a peer gives begins */
-    const void **shown; /* [size * COLUMNS] memory of peers; NULL: they send messages */
+    const void **shown; /* [size * SHOWN] memory of peers; NULL: they send messages */
     struct peer_reader reader;
     struct peer_copy *copies;                            /* [size] of a column, that are not queued yet */
     struct engine_event *fetched, *parts[ELEMENT_PARTS]; /* keys have come; parts of the elements */
+    struct engine_event *leaving[LEAVING_PARTS];         /* parts of the elements that leave are ready */
     struct engine_event *sorted;                         /* the last sort of keys is over */
     bool begun;                                          /* some regions of `main` are sorted */
     hsort_status status;

@@ -84,15 +84,15 @@ struct transport_ops {
 
     /* Let rank `peer` read `memory` [bytes], and get *peer_memory, where this rank's copies and kernels can
      * read what the peer exposes; where that is 0 bytes it may not be read. *peer_memory is NULL on both
-     * sides if either cannot; then nothing is exposed. Nobody writes to exposed memory before conceal(). A
-     * rank may expose to several peers at a time. `bytes` count as traffic, so expose what the peer needs and
-     * no more. Waits for STREAM_WORK first. Collective over the pair; keeps to the schedule as sendrecv()
-     * does. */
+     * sides if either cannot; then nothing is exposed. Nobody writes to exposed memory before conceal(), and what
+     * is queued to write it has been waited for. A rank may expose to several peers at a time, and to one several
+     * parts of its memory. `bytes` count as traffic, so expose what the peer needs and no more. Collective over
+     * the pair; keeps to the schedule as sendrecv() does. */
     hsort_status (*expose)(struct transport *transport, int peer, const void *memory, size_t bytes,
                            const void **peer_memory);
 
-    /* End what an expose() that gave a pointer began: returns when both sides' streams have done all their
-     * reading. Collective over the pair; keeps to the schedule. */
+    /* End what an expose() that gave a pointer began, each by one: returns when both sides' streams have done all
+     * their reading. Collective over the pair; keeps to the schedule. */
     hsort_status (*conceal)(struct transport *transport, int peer);
 
     /* Turns at a peer's exposed memory. Two ranks that copy from one GPU at a time get half of what its link gives, while nobody reads

@@ -180,8 +180,7 @@ static hsort_status ipc_expose(struct transport *transport, int peer, const void
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(ipc->comm->trace, "show memory");
     trace_shown(span, peer, bytes);
-    hsort_status status = ipc->engine->ops->stream_synchronize(ipc->engine, STREAM_WORK);
-    keep_first_error(&status, pair_open(ipc, peer, memory, bytes, &theirs));
+    const hsort_status status = pair_open(ipc, peer, memory, bytes, &theirs);
     trace_end(span);
     *peer_memory = theirs;
     if (theirs) {

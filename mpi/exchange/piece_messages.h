@@ -21,6 +21,12 @@
 
 enum { PIECE_BUFFERS = 8, PIECE_BUFFER_BYTES = 4 << 20 };
 
+/* Bytes of a message of pieces for slots of so many bytes, at most. Pure. */
+static inline size_t piece_buffer_bytes(size_t slot_bytes)
+{
+    return slot_bytes < PIECE_BUFFER_BYTES ? slot_bytes : PIECE_BUFFER_BYTES;
+}
+
 struct piece_messages; /* who sends what, and the buffers: PIECE_BUFFERS of buffer_bytes, pinned */
 
 /* What the messages are about; borrowed until piece_messages_close(). */
@@ -28,7 +34,7 @@ struct piece_plan {
     struct comm *comm;
     struct engine *engine;
     size_t element_bytes;
-    size_t buffer_bytes;          /* of a message at most: PIECE_BUFFER_BYTES, or a small slot's */
+    size_t buffer_bytes;          /* of a message at most: piece_buffer_bytes() */
     const int64_t *runs_of;       /* [size] runs of each rank */
     const int64_t *first_segment; /* [size + 1] */
     int64_t rounds;               /* segments of the rank that has most */

@@ -105,8 +105,11 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
         return HSORT_OK;
     plan->runs = plan->segments = pass_parts(plan->shard_capacity, elements);
     const int64_t runs = plan->runs, all = runs * network->size;
-    plan->host_bytes = plan->shard_bytes + (double)pass_table_bytes(network->size, runs, runs, all, all) +
-                       (network->size > 1 ? (double)PIECE_BUFFERS * PIECE_BUFFER_BYTES : 0);
+    plan->host_bytes =
+        plan->shard_bytes + (double)pass_table_bytes(network->size, runs, runs, all, all) +
+        (network->size > 1
+             ? (double)(PIECE_BUFFERS * piece_buffer_bytes(pass_slot_bytes(elements, (size_t)key_bytes)))
+             : 0);
     plan->two_passes = cost_two_passes(network, rates, key_bytes, count, plan->runs);
     plan->two_passes_crossing = cost_crossing(network, key_bytes, count, HSORT_EXCHANGE_AUTO);
     return HSORT_OK;

@@ -312,7 +312,9 @@ static hsort_status bytes_beside_runs(const struct sort *s, size_t *bytes)
                        &slot, &need));
     const int64_t runs = slot > 0 ? pass_parts(s->capacity, slot) : 0;
     *bytes = pass_table_bytes(s->ctx->comm.size, runs, runs, ranks * runs, ranks * runs) +
-             (comm_is_alone(&s->ctx->comm) ? 0 : (size_t)PIECE_BUFFERS * PIECE_BUFFER_BYTES);
+             (comm_is_alone(&s->ctx->comm)
+                  ? 0
+                  : PIECE_BUFFERS * piece_buffer_bytes(pass_slot_bytes(slot, pass_element_bytes(&sort))));
     return HSORT_OK;
 }
 

@@ -148,12 +148,6 @@ static hsort_status take_runs(struct passes *p)
     return HSORT_OK;
 }
 
-/* Of a message at most. */
-static size_t message_bytes(const struct passes *p)
-{
-    return p->slot_bytes < PIECE_BUFFER_BYTES ? p->slot_bytes : PIECE_BUFFER_BYTES;
-}
-
 /* Host memory that this rank takes beside its runs: tables of cuts, and what messages pass through. */
 static size_t room_beside_runs(const struct passes *p)
 {
@@ -164,7 +158,7 @@ static size_t room_beside_runs(const struct passes *p)
         segments += pass_parts(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
     }
     return pass_table_bytes(ctx->comm.size, p->s->runs, p->s->segments, runs, segments) +
-           (comm_is_alone(&ctx->comm) ? 0 : PIECE_BUFFERS * message_bytes(p));
+           (comm_is_alone(&ctx->comm) ? 0 : PIECE_BUFFERS * piece_buffer_bytes(p->slot_bytes));
 }
 
 /* All memory of this rank. */
@@ -179,7 +173,7 @@ static hsort_status take_pass_memory(struct passes *p)
     const struct piece_plan plan = {.comm = &ctx->comm,
                                     .engine = ctx->engine,
                                     .element_bytes = p->pipeline.element_bytes,
-                                    .buffer_bytes = message_bytes(p),
+                                    .buffer_bytes = piece_buffer_bytes(p->slot_bytes),
                                     .runs_of = p->runs_of,
                                     .first_segment = p->first_segment,
                                     .rounds = p->rounds,

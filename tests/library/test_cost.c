@@ -307,6 +307,10 @@ static void test_choices(void)
                   (i == 3 || plan.exchange == (i == 0 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT)),
               "%g bytes: %lld passes, exchange %d", room[i], (long long)plan.passes, plan.exchange);
     }
+    rates.engine_bytes = 1e6; // small slots, and so small buffers of messages
+    CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 4000000, &plan) == HSORT_OK && plan.passes == 2 &&
+              plan.host_bytes > 16e6 && plan.host_bytes < 16e6 + 8e6,
+          "small slots: %lld passes, %g bytes", (long long)plan.passes, plan.host_bytes);
     // A rank alone does with less scratch: of its plan no part is beyond the limit, from all that it would like to the least.
     for (int kind = HSORT_ENGINE_HOST; kind <= HSORT_ENGINE_CUDA; kind++) {
         CHECK(hsort_rates_init(&rates, sizeof rates, (hsort_engine)kind, HSORT_TRANSPORT_AUTO) == HSORT_OK &&
@@ -364,6 +368,10 @@ static void test_misuses(void)
         hsort_rates bad = rates;
         bad.value[HSORT_RATE_LINK] = wrong[i];
         CHECK(hsort_plan(&bad, 2, 8, HSORT_U32, 1, &plan) == HSORT_ARGUMENT, "a rate of %g", wrong[i]);
+        bad = rates;
+        bad.engine_bytes = wrong[i];
+        CHECK(hsort_plan(&bad, 2, 8, HSORT_U32, 1, &plan) == (i == 0 ? HSORT_OK : HSORT_ARGUMENT),
+              "%g bytes of the engine", wrong[i]);
     }
     hsort_rates of_no_engine = rates, of_no_link = rates;
     of_no_engine.engine = HSORT_ENGINE_AUTO;

@@ -335,7 +335,9 @@ static void test_both_ways(uint64_t seed)
     size_t few, many, engine_bytes;
     CHECK(hsort_host_workspace(little.ctx, HSORT_U64, 64, &few) == HSORT_OK && few == 0, "%zu bytes", few);
     CHECK(hsort_host_workspace(little.ctx, HSORT_U64, 100000, &many) == HSORT_OK &&
-              many >= 800000 + (size > 1 ? 32 << 20 : 0) + least_tables(100000, little.slot),
+              many >=
+                  800000 + (size > 1 ? 8 * 8 * (size_t)little.slot : 0) + least_tables(100000, little.slot) &&
+              many < 800000 + (4 << 20), // buffers of messages are no larger than slots
           "%zu bytes", many);
     CHECK(hsort_workspace(little.ctx, HSORT_U64, 10000, &engine_bytes) == HSORT_OK, "no workspace");
     CHECK(hsort_host_workspace(little.ctx, HSORT_U64, -1, &many) == HSORT_ARGUMENT &&

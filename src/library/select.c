@@ -46,7 +46,13 @@ static uint64_t hash_positions(const struct selection *s)
 static hsort_status check_selection(const struct selection *s)
 {
     TRY(element_check_array(s->order.ctx, "positions", s->positions, s->wanted, sizeof *s->positions));
-    return element_check_array(s->order.ctx, "selected", s->selected, s->wanted, 1);
+    TRY(element_check_array(s->order.ctx, "selected", s->selected, s->wanted, 1));
+    const size_t width = (size_t)s->order.fields[0].bytes, wanted = (size_t)s->wanted;
+    const struct element_extent arrays[] = {
+        {"keys", s->keys, (size_t)s->order.count * width, false, -1},
+        {"positions", s->positions, wanted * sizeof *s->positions, false, -1},
+        {"selected", s->selected, wanted * width, true, -1}};
+    return element_check_apart(arrays, sizeof arrays / sizeof *arrays);
 }
 
 static hsort_status check_positions(const struct selection *s)

@@ -69,7 +69,21 @@ static void run_refusals(void)
     refused(hsort_sort_records(ctx, records, 24, fields, 5, 4, NULL), "fields of 20 bytes together");
     refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.type = HSORT_U64, .offset = 17}, 1, 4, NULL),
             "8 bytes at 17 of a record of 24");
+    refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.offset = SIZE_MAX}, 1, 4, NULL),
+            "of a record of 24");
+    refused(hsort_sort_records(ctx, records, 24,
+                               (hsort_field[]){{.type = HSORT_U128}, {.type = HSORT_U8, .offset = 16}}, 2, 4,
+                               NULL),
+            "fields of 17 bytes together");
     refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.bytes = 17}, 1, 4, NULL), "field 0 of 17 bytes");
+    const void *const column = keys;
+    refused(hsort_argsort_columns(ctx, &column, &(hsort_field){.bytes = -1}, 1, 4, index, 4, NULL),
+            "field 0 of -1 bytes");
+    refused(hsort_argsort_columns(ctx, &column, &(hsort_field){.offset = 4}, 1, 4, index, 4, NULL),
+            "offset 4 in a column");
+    refused(hsort_argsort(ctx, HSORT_U32, HSORT_ASCENDING, keys, INT64_MAX / 131072 / size + 1, index, NULL,
+                          4, NULL),
+            "keys: a count of");
     refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.big_endian = 2}, 1, 4, NULL), "big_endian is 2");
     refused(hsort_sort_records(ctx, records, 24, &(hsort_field){.type = (hsort_type)99}, 1, 4, NULL), "no key type 99");
     refused(hsort_sort_records(ctx, NULL, 24, &good, 1, 4, NULL), "is NULL");
@@ -106,6 +120,11 @@ static void run_refusals(void)
     refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){-1}, 1, other, NULL),
             "position -1");
     refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, NULL, 1, other, NULL), "positions is NULL");
+    refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, index, 1, NULL, NULL), "selected is NULL");
+    refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, index, 2, keys + 2, NULL),
+            "keys and selected overlap");
+    refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, index, 2, index + 1, NULL),
+            "positions and selected overlap");
     refused(hsort_unique(ctx, HSORT_U32, keys, 4, NULL, NULL, NULL, NULL, NULL, NULL), "kept is NULL");
     refused(hsort_unique(ctx, HSORT_U32, keys, 3, keys + 1, index, NULL, NULL, NULL, NULL), "keys_out and keys overlap");
     refused(hsort_unique(ctx, HSORT_U32, keys, 4, NULL, index, index, NULL, index, NULL), "ids and counts overlap");

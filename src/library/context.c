@@ -57,7 +57,8 @@ hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const c
 hsort_status context_check_in_and_out(const hsort_context *ctx, int key_bytes, const void *in,
                                       int64_t in_count, const void *out, int64_t out_count)
 {
-    TRY(context_check_keys(ctx, key_bytes, "in", in, in_count));
+    const bool in_place = in == out && in_count == out_count; // hsort_sort() has `keys` alone
+    TRY(context_check_keys(ctx, key_bytes, in_place ? "keys" : "in", in, in_count));
     TRY(context_check_keys(ctx, key_bytes, "out", out, out_count));
     return in != out &&
                    element_overlap(in, (size_t)(in_count * key_bytes), out, (size_t)(out_count * key_bytes))

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <stdbool.h>
+#include "kernels/base/threads.h"
 #include "kernels/engine.h"
 #include "hypersort.h"
 #include "tests/support/ranks.h"
@@ -77,6 +78,7 @@ struct call {
     X("a count out of INT64_MAX", c->out_count = INT64_MAX, true, false)                        \
     X("counts of INT64_MAX", c->count = c->out_count = INT64_MAX, true, true)                   \
     X("counts whose bytes exceed 63 bits", c->count = c->out_count = INT64_MAX / 4, true, true) \
+    X("counts whose sum does", c->count = c->out_count = INT64_MAX / 8 / size + 1, true, true)  \
     X("input at a multiple of 4", c->in += 4, true, true)                                       \
     X("output at a multiple of 4", c->out += 4, true, false)                                    \
     X("input at an odd address", c->in += 1, true, true)                                        \
@@ -127,6 +129,8 @@ static void test_misuse(hsort_context *ctx, int which, int wrong_rank, bool in_p
           hsort_last_error(ctx));
     check_line(hsort_last_error(ctx), name,
                wrong_rank == EVERY_RANK || !misuses[which].known ? EVERY_RANK : wrong_rank);
+    CHECK(!in_place || !strstr(hsort_last_error(ctx), ": in"), "'%s' names what hsort_sort() has not",
+          hsort_last_error(ctx));
     CHECK(memcmp(in, kept, sizeof kept) == 0 && memcmp(out, kept, sizeof kept) == 0, "%s: keys were changed",
           name);
 }
@@ -388,6 +392,7 @@ static hsort_options host_options(void)
     X(o->mpi_device_pointers = (hsort_choice)99) \
     X(o->binding = (hsort_binding)99)            \
     X(o->threads = -1)                           \
+    X(o->threads = threads_max() + 1)            \
     X(o->threads = 40000)                        \
     X(o->threads = INT_MAX)                      \
     X(o->chunk_bytes = 12)                       \
@@ -433,13 +438,15 @@ static void test_option_misuses(void)
 }
 
 #define OPTION_DIFFERENCES(X)                   \
+    X(o->local_rung = 1)                        \
     X(o->exchange = HSORT_EXCHANGE_BITONIC)     \
     X(o->transport = HSORT_TRANSPORT_STAGED)    \
     X(o->peer_memory = HSORT_CHOICE_OFF)        \
     X(o->shared_memory = HSORT_CHOICE_OFF)      \
     X(o->mpi_device_pointers = HSORT_CHOICE_ON) \
     X(o->binding = HSORT_BINDING_NONE)          \
-    X(o->chunk_bytes = 64)
+    X(o->chunk_bytes = 64)                      \
+    X(o->device_memory_limit = 64 << 20)
 
 /* Options that are good, but not the same on every rank. */
 static void test_option_differences(void)

@@ -45,6 +45,7 @@ struct checkpoint {
     struct timespec input_time; /* of the last change of any */
     int64_t inputs;             /* files, of which `input` is the first */
     uint64_t inputs_digest;     /* of several: of their names, sizes and times, in order; of one: 0 */
+    uint64_t sample; /* a digest of some blocks of them; 0: of a manifest without one, not compared */
     char input[PATH_MAX],
         output[PATH_MAX]; /* with all links followed, for people to read; `output` is also compared */
     enum file_format output_format;

@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "kernels/base/lesser.h"
 #include "src/checkpoint/checksum.h"
 #include "src/files/file_internal.h"
 #include "src/checkpoint/manifest.h"
@@ -69,6 +70,9 @@ void checkpoint_unlock(struct checkpoint *checkpoint)
 
 /* ---- Opening ------------------------------------------------------------------------------------------- */
 
+/* Of an input: blocks whose digest the manifest keeps, beside one of each file. */
+enum { SAMPLES = 64, SAMPLE_BYTES = 4096 };
+
 /* What checkpoint_open() has made on rank 0, to be undone if it fails. */
 struct made {
     bool directory, manifest;
@@ -86,17 +90,36 @@ static uint64_t new_id(void)
            (uint64_t)getpid();
 }
 
+/* Add some blocks of a file, spread over it, to a digest. An input that is restored, or replaced with its time kept, may differ
+ * in nothing else. */
+static hsort_status sample_part(const struct file_part *part, int blocks, uint64_t *digest)
+{
+    char block[SAMPLE_BYTES];
+    const int64_t bytes = lesser(SAMPLE_BYTES, part->bytes), last = part->bytes - bytes;
+    for (int i = 0; i < blocks; i++) {
+        const int64_t at = i + 1 < blocks ? last / blocks * i : last;
+        const ssize_t got = pread(part->fd, block, (size_t)bytes, at);
+        if (got != bytes)
+            return status_fail(HSORT_IO, "%s: cannot read %" PRId64 " bytes at %" PRId64 ": %s", part->path,
+                               bytes, at, got < 0 ? strerror(errno) : "cut short");
+        *digest = checksum_add(*digest, block, (size_t)bytes);
+    }
+    return HSORT_OK;
+}
+
 /* What the files of the input are. Of one alone the name does not count: where it was moved to is no matter. */
 static hsort_status describe_inputs(const struct file_in *in, struct checkpoint *wanted)
 {
     char path[PATH_MAX];
     wanted->inputs = in->parts;
     wanted->inputs_digest = in->parts > 1 ? CHECKSUM_START : 0;
+    wanted->sample = CHECKSUM_START;
     for (int i = in->parts - 1; i >= 0; i--) {
         const struct file_part *part = &in->part[i];
         const int64_t facts[] = {part->bytes, part->changed.tv_sec, part->changed.tv_nsec};
         if (!realpath(part->path, i > 0 ? path : wanted->input))
             return status_fail(HSORT_IO, "%s: cannot be looked at: %s", part->path, strerror(errno));
+        TRY(sample_part(part, SAMPLES / in->parts + 1, &wanted->sample));
         wanted->input_bytes += part->bytes;
         if (i == in->parts - 1 || part->changed.tv_sec > wanted->input_time.tv_sec ||
             (part->changed.tv_sec == wanted->input_time.tv_sec &&
@@ -224,6 +247,11 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
     if (is_another_input(in, found))
         return status_fail(HSORT_FORMAT, "%s: is of the input %.150s, not of %.150s; %s", path, found->input,
                            in->path, otherwise);
+    if (found->sample != 0 && found->sample != wanted->sample)
+        return status_fail(
+            HSORT_FORMAT,
+            "%s: is of an input of other content: %.150s was changed since, but for its time; %s", path,
+            in->path, otherwise);
     return HSORT_OK;
 }
 

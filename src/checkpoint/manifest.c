@@ -56,6 +56,8 @@ static void print_fields(FILE *file, const struct checkpoint *checkpoint)
     fprintf(file, "input %s\n", checkpoint->input);
     if (checkpoint->inputs > 1)
         fprintf(file, "inputs %" PRId64 " %016" PRIx64 "\n", checkpoint->inputs, checkpoint->inputs_digest);
+    if (checkpoint->sample != 0)
+        fprintf(file, "sample %016" PRIx64 "\n", checkpoint->sample);
     fprintf(file, "output_format %s\n", file_format_name(checkpoint->output_format));
     fprintf(file, "output %s\n", checkpoint->output);
     for (int r = 0; r < checkpoint->ranges; r++)
@@ -150,6 +152,13 @@ static bool is_inputs(const char *value, int64_t *inputs, uint64_t *digest)
                       take_hexadecimal(&value, digest) && *value == '\0');
 }
 
+/* The line of the sample, or none. */
+static bool is_sample(const char *value, uint64_t *sample)
+{
+    *sample = 0;
+    return !value || is_id(value, sample);
+}
+
 static bool is_path(const char *value, char path[PATH_MAX])
 {
     return value && value[0] == '/' && snprintf(path, PATH_MAX, "%s", value) < PATH_MAX;
@@ -212,6 +221,7 @@ static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
         is_time(take_line(reader, "input_time"), &checkpoint->input_time) &&
         is_path(take_line(reader, "input"), checkpoint->input) &&
         is_inputs(take_line(reader, "inputs"), &checkpoint->inputs, &checkpoint->inputs_digest) &&
+        is_sample(take_line(reader, "sample"), &checkpoint->sample) &&
         (format = find_name(take_line(reader, "output_format"), format_names, FILE_FORMATS)) >= 0 &&
         format != FILE_AUTO && is_path(take_line(reader, "output"), checkpoint->output);
     if (!read)

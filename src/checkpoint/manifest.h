@@ -11,6 +11,7 @@
  *     input_time 1700000000.123456789                    when it was last changed, in seconds since 1970
  *     input /data/in.npy                                 paths last on their lines: they may hold blanks
  *     inputs 3 00ff00ff00ff00ff                          only of several: how many, and a digest of their names, sizes, times
+ *     sample 0123456789abcdef                            a digest of blocks of the input; older manifests have none
  *     output_format npy
  *     output /data/out.npy
  *     written 0 250                                      the first key of a range of the output, and how many

@@ -52,6 +52,22 @@ static void set_time(const char *path, long nanoseconds)
     MPI_Barrier(comm.world);
 }
 
+/* Turn one byte of a file around; twice, and it is as before. */
+static void turn_byte(const char *path, long at)
+{
+    MPI_Barrier(comm.world);
+    FILE *file = comm.rank == 0 ? fopen(path, "r+b") : NULL;
+    if (file) {
+        fseek(file, at, SEEK_SET);
+        const int byte = fgetc(file);
+        fseek(file, at, SEEK_SET);
+        CHECK(fputc(byte ^ 1, file) != EOF, "%s", path);
+        fclose(file);
+    }
+    CHECK(comm.rank != 0 || file, "%s", path);
+    MPI_Barrier(comm.world);
+}
+
 /* Of another type, order, output, format; of an input that has changed. */
 static void test_foreign(void)
 {
@@ -86,6 +102,17 @@ static void test_foreign(void)
     expect_team(&comm, HSORT_OK, open_work(&comm, &other, &checkpoint), "other spellings");
     CHECK(checkpoint.found, "not found");
     checkpoint_close(&checkpoint);
+    // Other content of the same name, size and time is other work.
+    for (long at = 0; at <= 7999; at += 7999) {
+        turn_byte(work.input, at);
+        set_time(work.input, 1);
+        refuse(&work, HSORT_FORMAT, "manifest: is of an input of other content: ");
+        CHECK(strstr(comm.error, "in.bin was changed since, but for its time; give") &&
+                  strstr(comm.error, remedy),
+              "%s", comm.error);
+        turn_byte(work.input, at);
+        set_time(work.input, 1);
+    }
     // Another file of its size and time is other work; where the first name is gone, it is taken for the file that had it.
     other = work;
     snprintf(other.input, sizeof other.input, "%s", in_dir("moved.bin"));
@@ -114,8 +141,8 @@ static void test_foreign(void)
     finish(&work);
 }
 
-/* Open the checkpoint of `work` for several inputs, which must be refused unless `wanted` is HSORT_OK. */
-static void open_several(const struct work *work, const char *const *paths, int count, hsort_status wanted)
+/* Open the checkpoint of `work` for several inputs, which must be refused for `cause`, unless that is NULL. */
+static void open_several(const struct work *work, const char *const *paths, int count, const char *cause)
 {
     const struct file_source source = {.paths = paths,
                                        .paths_count = count,
@@ -127,7 +154,7 @@ static void open_several(const struct work *work, const char *const *paths, int 
     expect_team(&comm, HSORT_OK, file_open(&comm, &source, &in), "opening");
     const hsort_status status =
         checkpoint_open(&comm, work->directory, &in, work->output, work->format, work->order, NULL, &checkpoint);
-    expect_team(&comm, wanted, status, "or they have other names, sizes or times, or another order; give");
+    expect_team(&comm, cause ? HSORT_FORMAT : HSORT_OK, status, cause ? cause : "opening");
     if (status == HSORT_OK)
         checkpoint_close(&checkpoint);
     file_close(&in);
@@ -140,6 +167,7 @@ static void test_several(void)
     const struct work work = make_work(HSORT_I64);
     char a[PATH_MAX], b[PATH_MAX], c[PATH_MAX];
     const char *const list[] = {a, b, c}, *const turned[] = {b, a, c}, *const fewer[] = {a, b};
+    static const char others[] = "or they have other names, sizes or times, or another order; give";
     snprintf(a, sizeof a, "%s", in_dir("a.bin"));
     snprintf(b, sizeof b, "%s", in_dir("b.bin"));
     snprintf(c, sizeof c, "%s", in_dir("c.bin")); // without keys, and the oldest
@@ -149,14 +177,17 @@ static void test_several(void)
     set_time(a, 1000);
     set_time(b, 1000);
     set_time(c, 1);
-    open_several(&work, list, 3, HSORT_OK);
-    open_several(&work, list, 3, HSORT_OK);
-    open_several(&work, turned, 3, HSORT_FORMAT);
-    open_several(&work, fewer, 2, HSORT_FORMAT);
+    open_several(&work, list, 3, NULL);
+    open_several(&work, list, 3, NULL);
+    open_several(&work, turned, 3, others);
+    open_several(&work, fewer, 2, others);
     set_time(c, 2);
-    open_several(&work, list, 3, HSORT_FORMAT);
+    open_several(&work, list, 3, others);
     set_time(c, 1);
-    open_several(&work, list, 3, HSORT_OK);
+    open_several(&work, list, 3, NULL);
+    turn_byte(b, 7);
+    set_time(b, 1000);
+    open_several(&work, list, 3, "is of an input of other content: ");
     CHECK(comm.rank != 0 || unlink(in_dir("checkpoint/manifest")) == 0, "unlink");
     finish(&work);
 }

@@ -31,6 +31,7 @@ static struct checkpoint make(void)
     strcpy(made.input, "/some where/in  put.npy");
     made.inputs = 1 + (int64_t)(check_random(&seed) % 3);
     made.inputs_digest = made.inputs > 1 ? check_random(&seed) : 0;
+    made.sample = check_random(&seed) % 2 ? check_random(&seed) : 0;
     strcpy(made.output, "/out keys 7");
     made.output_format = check_random(&seed) % 2 ? FILE_RAW : FILE_NPY;
     made.keys = (int64_t)(check_random(&seed) >> (10 + check_random(&seed) % 54));
@@ -60,7 +61,7 @@ static void test_round_trip(void)
     CHECK(read.id == made.id && read.type == made.type && read.order == made.order &&
               read.keys == made.keys && read.input_bytes == made.input_bytes &&
               read.output_format == made.output_format && read.inputs == made.inputs &&
-              read.inputs_digest == made.inputs_digest,
+              read.inputs_digest == made.inputs_digest && read.sample == made.sample,
           "fields");
     CHECK(read.input_time.tv_sec == made.input_time.tv_sec &&
               read.input_time.tv_nsec == made.input_time.tv_nsec,
@@ -180,6 +181,8 @@ static void test_wrong_lines(void)
         {"input ", "input /in\ninputs 1 0000000000000001"},
         {"input ", "input /in\ninputs 2"},
         {"input ", "input /in\ninputs 2 1"},
+        {"input ", "input /in\nsample 1"},
+        {"input ", "input /in\nsample 0000000000000000"},
         {"input ", "input "},
         {"output_format", "output_format auto"},
         {"output ", "output out"},

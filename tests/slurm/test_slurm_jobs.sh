@@ -12,6 +12,9 @@ export OPTIONS="--type u64 --engine host --verify"
 # in_out NAME KEYS: what a user would write.
 in_out() { echo "--export=ALL,IN=$2.u64,OUT=$1.out"; }
 
+# The same with a trace, whose name could be a pattern.
+traced() { echo "$(in_out "$1" "$2"),OPTIONS=$OPTIONS --trace $1[1].json"; }
+
 two_cores=$([ "$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)" = 0-1 ] && echo yes || echo no)
 
 # ---- Normal ends -----------------------------------------------------------------------------------------
@@ -20,12 +23,16 @@ normal_ends()
 {
     keys many 123457 "$seed"
     keys few 3 "$((seed + 1))"
-    submit one_node single-node.sbatch "${small[@]}" "$(in_out one_node many)"
+    local name
+    for name in one_node eight by_mpirun in_turns; do
+        echo other >"${name}1.json" # no word of OPTIONS is a pattern that it fits
+    done
+    submit one_node single-node.sbatch "${small[@]}" "$(traced one_node many)"
     submit one_task single-node.sbatch "${small[@]}" --ntasks-per-node=1 "$(in_out one_task many)"
-    submit eight multi-node.sbatch "${small[@]}" "$(in_out eight many)"
+    submit eight multi-node.sbatch "${small[@]}" "$(traced eight many)"
     submit three multi-node.sbatch "${small[@]}" --nodes=3 --ntasks-per-node=1 "$(in_out three few)"
-    submit by_mpirun mpirun.sbatch "${small[@]}" "$(in_out by_mpirun many)"
-    submit in_turns requeue.sbatch "${small[@]}" "$(in_out in_turns many)"
+    submit by_mpirun mpirun.sbatch "${small[@]}" "$(traced by_mpirun many)"
+    submit in_turns requeue.sbatch "${small[@]}" "$(traced in_turns many)"
     for name in one_node one_task eight three by_mpirun in_turns; do
         ends $name COMPLETED 0:0
     done
@@ -33,6 +40,10 @@ normal_ends()
         right $name.out many
     done
     right three.out few
+    for name in one_node eight by_mpirun in_turns; do
+        same "$name: the trace, and the file that its name would fit" \
+            "$(head -c 1 "${name}[1].json") $(cat "${name}1.json")" "{ other" $name.log
+    done
     nothing_left
     same "tasks of 'eight'" "$(of eight NumNodes) $(of eight NumTasks)" "4 8"
     says eight '^ranks  *8,' || fail "the report of 'eight' does not say 8 ranks" eight.log

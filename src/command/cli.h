@@ -44,7 +44,7 @@
     X(CLI_REPORT, report, "RUN", "", "draw what sort or gather --json has printed as a page for browsers") \
     X(CLI_INFO, info, "", "", "say what the ranks run on, how they reach each other, and how fast")
 
-enum { CLI_RANKS_MAX = 32, CLI_DIRECTORIES_MAX = 16 };
+enum { CLI_RANKS_MAX = 32, CLI_TEXTS_MAX = 1024 };
 
 /* Numbers by which ranks compare their command lines: one for each option, and some besides. */
 enum { CLI_DIGESTS = 96, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
@@ -97,14 +97,15 @@ struct cli_options {
     enum cli_page page;       /* with help: this in place of it */
     const char *const *files; /* [files_count] the operands: IN, FILE */
     int files_count;
-    const char *output, *against;
+    const char *output;
     const char *checkpoint;  /* sort: the directory, or NULL */
     const char *trace;       /* the file: of report one to read, of others one to write; or NULL */
     const char *memory_size; /* sort: "8G", "50%", or NULL */
     struct cli_texts {
-        const char *text[CLI_DIRECTORIES_MAX];
+        const char *text[CLI_TEXTS_MAX];
         int count;
-    } temporary;            /* sort: directories for runs; none: the output's */
+    } temporary;              /* sort: directories for runs; none: the output's */
+    struct cli_texts against; /* check: the other files, as one */
     size_t temporary_limit; /* bytes of runs; 0: none */
     const char *disk;       /* plan, info: a directory whose disk is to be measured, or NULL */
     int runs;               /* sort: so many runs on disk, or more; 0: as memory wants it */

@@ -188,7 +188,7 @@ static hsort_status fail_order(struct comm *comm, const struct check_report *rep
                        : descends                    ? "is greater than"
                                                      : "is less than",
                        place - 1, report_key_text(report->type, bits[0], before),
-                       others ? "; nor does it hold the keys of " : "", others ? report->against : "");
+                       others ? "; nor does it hold the keys of " : "", others ? report->against->path : "");
 }
 
 /* What is found in the files. Collective. */
@@ -213,7 +213,7 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
 {
     struct comm *comm = scanner->comm;
     struct check_report report = {.file = file,
-                                  .against = options->against,
+                                  .against = other,
                                   .type = file->type,
                                   .order = scanner->order,
                                   .ranks = comm->size,
@@ -258,8 +258,8 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
     if (hdf5_is_asked(options))
         return hdf5_check(comm, options);
     if (options->key)
-        return options->gensort && !options->against ? gensort_check(comm, options)
-                                                     : records_check(comm, options);
+        return options->gensort && options->against.count == 0 ? gensort_check(comm, options)
+                                                               : records_check(comm, options);
     struct file_source source = {.paths = options->files,
                                  .paths_count = options->files_count,
                                  .format = options->format,
@@ -267,12 +267,12 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
                                  .direct_io = options->direct_io};
     TRY(file_open(comm, &source, &file));
     hsort_status status = HSORT_OK;
-    source.paths = &options->against;
-    source.paths_count = 1;
+    source.paths = options->against.text;
+    source.paths_count = options->against.count;
     source.type = &file.type; // keys of another could not be the same: that is an error
-    if (options->against)
+    if (options->against.count > 0)
         status = file_open(comm, &source, &other);
-    const bool has_other = options->against && status == HSORT_OK;
+    const bool has_other = options->against.count > 0 && status == HSORT_OK;
     if (status == HSORT_OK && options->counts)
         status = open_counts(comm, options, &file, &counts);
     const bool has_counts = options->counts && status == HSORT_OK;
@@ -283,7 +283,7 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
     if (status == HSORT_OK)
         status = comm_agree(comm, open_scanner(&scanner, options->sort.threads));
     if (status == HSORT_OK)
-        status = check_files(&scanner, options, &file, options->against ? &other : NULL);
+        status = check_files(&scanner, options, &file, has_other ? &other : NULL);
     close_scanner(&scanner);
     if (has_counts)
         file_close(&counts);

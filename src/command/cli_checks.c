@@ -12,6 +12,17 @@ static bool knows_hdf5(const struct cli_options *options)
     return options->command == CLI_SORT || options->command == CLI_CHECK;
 }
 
+/* Of an HDF5 file without a path in it. option: that which says that it is another file, or NULL. */
+static hsort_status complain_of_path(const struct cli_options *options, const char *name, const char *option)
+{
+    const size_t length = hdf5_place_lacks_path(name);
+    const bool named = name[length] == ':' && name[length + 1] != '\0';
+    return cli_complain(options, "%.200s: of an HDF5 file name a group or a dataset, as %.*s:/%.100s%s%s%s",
+                        name, (int)(length < 100 ? length : 100), name, named ? &name[length + 1] : "NAME",
+                        option ? "; for raw keys in a file of that name give " : "", option ? option : "",
+                        option ? " raw" : "");
+}
+
 /* Can the file be one of keys, by its name? */
 static hsort_status check_name(const struct cli_options *options, const char *name, enum file_format format,
                                const char *option)
@@ -25,12 +36,10 @@ static hsort_status check_name(const struct cli_options *options, const char *na
         return cli_complain(options, "%.200s: only sort and check know HDF5, and only as FILE, OUT and OTHER",
                             name);
     const char *suffix = format == FILE_AUTO ? file_foreign_suffix(name) : NULL;
-    if (suffix && option && knows_hdf5(options) && hdf5_place_lacks_path(name))
-        return cli_complain(
-            options,
-            "%.200s: of an HDF5 file name a group or a dataset, as %.100s:/NAME; for raw keys in a file of "
-            "that name give %s raw",
-            name, name, option);
+    const bool may_be_hdf5 = format == FILE_AUTO && option && knows_hdf5(options);
+    const size_t length = may_be_hdf5 ? hdf5_place_lacks_path(name) : 0;
+    if (length > 0 && (suffix || name[length] == ':'))
+        return complain_of_path(options, name, option);
     if (suffix && !option)
         return cli_complain(options, "%.200s: '%s' files are not known here", name, suffix);
     if (suffix)
@@ -47,7 +56,8 @@ hsort_status cli_check_names(const struct cli_options *options)
     const bool sorts = options->command == CLI_SORT || options->command == CLI_GATHER;
     for (int i = 0; i < options->files_count; i++)
         TRY(check_name(options, options->files[i], options->format, "--format"));
-    TRY(check_name(options, options->against, options->format, "--format"));
+    for (int i = 0; i < options->against.count; i++)
+        TRY(check_name(options, options->against.text[i], options->format, "--format"));
     const char *const by_name[] = {options->by, options->index, options->values, options->values_output,
                                    options->counts};
     for (size_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
@@ -66,12 +76,12 @@ static hsort_status check_gensort(const struct cli_options *options)
         return cli_complain(options, "--key is not of --format gensort, whose records are those of gensort");
     if (options->command != CLI_CHECK)
         return HSORT_OK;
-    if (options->key && !options->against)
+    if (options->key && options->against.count == 0)
         return cli_complain(options,
                             "--format gensort: check says of its own keys what valsort does; by "
                             "others it looks with --record %d --key KEY",
                             (int)GENSORT_RECORD_BYTES);
-    if (options->summary && options->against)
+    if (options->summary && options->against.count > 0)
         return cli_complain(options, "--summary and --against: one at a time");
     if (options->summary && file_is_pattern(options->summary))
         return cli_complain(options, "--summary: %.200s: is written to one file, and not to one per rank",
@@ -129,7 +139,7 @@ static hsort_status check_records(const struct cli_options *options)
         return cli_complain(options, "--values and -O: one lacks the other");
     if (options->value_bytes > 0 && !options->values)
         return cli_complain(options, "--value-bytes without --values");
-    if (options->counts && options->command == CLI_CHECK && (options->key || !options->against))
+    if (options->counts && options->command == CLI_CHECK && (options->key || options->against.count == 0))
         return cli_complain(options, "--counts is of bare keys, and of --against OTHER");
     if (options->counts && !options->unique)
         return cli_complain(options, "--counts without --unique");
@@ -156,9 +166,11 @@ static hsort_status check_disk(const struct cli_options *options)
 
 bool hdf5_is_asked(const struct cli_options *options)
 {
-    bool asked = hdf5_place_is(options->output) || hdf5_place_is(options->against);
+    bool asked = hdf5_place_is(options->output);
     for (int i = 0; i < options->files_count && !asked; i++)
         asked = hdf5_place_is(options->files[i]);
+    for (int i = 0; i < options->against.count && !asked; i++)
+        asked = hdf5_place_is(options->against.text[i]);
     return asked && knows_hdf5(options);
 }
 
@@ -181,16 +193,15 @@ static hsort_status check_hdf5(const struct cli_options *options)
                   {options->type_given, "--type"},
                   {options->format != FILE_AUTO, "--format"},
                   {options->output_format != FILE_AUTO, "--output-format"}};
-    const char *plain = options->output && !hdf5_place_is(options->output)     ? options->output
-                        : options->against && !hdf5_place_is(options->against) ? options->against
-                                                                               : NULL;
+    const char *plain = options->output && !hdf5_place_is(options->output) ? options->output : NULL;
     if (!hdf5_is_asked(options))
         return HSORT_OK;
     for (int i = 0; i < options->files_count && !plain; i++)
         plain = hdf5_place_is(options->files[i]) ? NULL : options->files[i];
-    if (plain && hdf5_place_lacks_path(plain))
-        return cli_complain(options, "%.200s: of an HDF5 file name a group or a dataset, as %.100s:/NAME",
-                            plain, plain);
+    for (int i = 0; i < options->against.count && !plain; i++)
+        plain = hdf5_place_is(options->against.text[i]) ? NULL : options->against.text[i];
+    if (plain && hdf5_place_lacks_path(plain) > 0)
+        return complain_of_path(options, plain, NULL);
     if (plain)
         return cli_complain(
             options,

@@ -107,8 +107,9 @@ const struct option_row cli_rows[] = {
      "check order, count and keys, or what was gathered, before the output\n"
      "appears: as they pass (the default), or also what can be read back"},
     {"no-verify", 0, SORT | GATHER, COMMON, FLAG, NULL, FIELD(no_verify), "do not check them"},
-    {"against", 0, CHECK, COMMON, TEXT, "OTHER", FIELD(against),
-     "a file that must hold the same keys, in any order"},
+    {"against", 0, CHECK, COMMON, TEXTS, "OTHER", FIELD(against),
+     "a file that must hold the same keys, in any order; more than one\n"
+     "--against: all of them together"},
     {"json", 0, SORT | CHECK | GATHER | SELECT | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json),
      "the report as one JSON object"},
     {"verbose", 'v', INFO, COMMON, FLAG, NULL, FIELD(verbose),
@@ -282,6 +283,22 @@ static const char *option_hint(const struct cli_options *options, const char *wo
     return nearest_hint(&nearest, "--", hint);
 }
 
+/* Complain if several long options begin with `word`. */
+static hsort_status refuse_ambiguous(const struct cli_options *options, const char *word)
+{
+    const char *first = NULL;
+    const size_t length = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+    for (int row = 0; row < ROWS && length > 0; row++) {
+        if (!(cli_rows[row].commands & 1u << options->command) ||
+            strncmp(cli_rows[row].name, word + 2, length) != 0)
+            continue;
+        if (first)
+            return cli_complain(options, "option '%.128s' can be --%s or --%s", word, first, cli_rows[row].name);
+        first = cli_rows[row].name;
+    }
+    return HSORT_OK;
+}
+
 /* getopt_long() returned '?' or ':': say what is wrong with which word. */
 static hsort_status fail_option(const struct cli_options *options, int found, const char *word)
 {
@@ -293,6 +310,7 @@ static hsort_status fail_option(const struct cli_options *options, int found, co
         return cli_complain(options, "option '%.128s': --%s takes no value", word, row->name);
     if (optopt)
         return cli_complain(options, "unknown option '-%c'", optopt);
+    TRY(refuse_ambiguous(options, word));
     return cli_complain(options, "unknown option '%.128s'%s", word, option_hint(options, word, hint));
 }
 

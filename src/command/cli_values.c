@@ -43,8 +43,8 @@ static hsort_status add_text(const struct option_row *row, const char *value, st
 {
     if (value[0] == '\0')
         return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
-    if (texts->count == CLI_DIRECTORIES_MAX)
-        return cli_complain(options, "--%s: more than %d", row->name, CLI_DIRECTORIES_MAX);
+    if (texts->count == CLI_TEXTS_MAX)
+        return cli_complain(options, "--%s: more than %d", row->name, CLI_TEXTS_MAX);
     texts->text[texts->count++] = value;
     return HSORT_OK;
 }

@@ -29,9 +29,9 @@ static hsort_status open_files(struct check_run *run)
     TRY(file_open(run->comm, &source, &run->file));
     run->has_file = true;
     TRY(comm_agree(run->comm, record_keys_parse(options->key, &run->file, &run->keys)));
-    source.paths = &options->against;
-    source.paths_count = 1;
-    if (!options->against)
+    source.paths = options->against.text;
+    source.paths_count = options->against.count;
+    if (options->against.count == 0)
         return HSORT_OK;
     TRY(file_open(run->comm, &source, &run->other));
     run->has_other = true;
@@ -107,7 +107,7 @@ static hsort_status check_record_files(struct check_run *run)
     struct comm *comm = run->comm;
     const struct cli_options *options = run->options;
     struct records_check_report report = {.file = &run->file,
-                                          .against = options->against,
+                                          .against = run->has_other ? &run->other : NULL,
                                           .key = options->key,
                                           .ranks = comm->size,
                                           .unique = options->unique};
@@ -118,11 +118,11 @@ static hsort_status check_record_files(struct check_run *run)
     const int64_t place = report.found.first_disorder;
     const bool others = run->has_other && !records_report_same(&report);
     if (place >= 0)
-        return report_fail(
-            comm, HSORT_MISMATCH,
-            "%s: not in order by %.128s: record %" PRId64 " belongs before record %" PRId64 "%s%s",
-            run->file.path, options->key, place, place - 1,
-            others ? "; nor does it hold the records of " : "", others ? options->against : "");
+        return report_fail(comm, HSORT_MISMATCH,
+                           "%s: not in order by %.128s: record %" PRId64 " belongs before record %" PRId64
+                           "%s%s",
+                           run->file.path, options->key, place, place - 1,
+                           others ? "; nor does it hold the records of " : "", others ? run->other.path : "");
     if (options->unique && report.found.first_unstable >= 0)
         return report_fail(comm, HSORT_MISMATCH,
                            "%s: record %" PRId64 " has the key of record %" PRId64 " again", run->file.path,

@@ -241,7 +241,7 @@ hsort_status records_report_check(const struct records_check_report *report, boo
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");
-        report_name(report->against);
+        report_name(report->against->path);
         printf(", %" PRId64 " records: %s\n", report->other.count,
                records_report_same(report) ? "the same records" : "NOT THE SAME RECORDS");
     }

@@ -41,7 +41,7 @@ struct records_report {
 
 struct records_check_report {
     const struct file_in *file;
-    const char *against; /* or NULL */
+    const struct file_in *against; /* or NULL */
     const char *key;
     int ranks;
     hsort_check_result found, other; /* of the two files; unstable is a record with the key of the one before it */

@@ -297,7 +297,7 @@ void report_fingerprint_json(struct json *json, const hsort_check_result *found)
     json_text(json, "fingerprint", text);
 }
 
-void report_against_json(struct json *json, const char *file, const char *plural, int64_t count,
+void report_against_json(struct json *json, const struct file_in *file, const char *plural, int64_t count,
                          const char *same_word, bool same)
 {
     if (!file) {
@@ -305,7 +305,7 @@ void report_against_json(struct json *json, const char *file, const char *plural
         return;
     }
     json_open(json, "against", '{');
-    json_text(json, "file", file);
+    report_files_json(json, "file", "files", file);
     json_integer(json, plural, count);
     json_bool(json, same_word, same);
     json_close(json, '}');
@@ -366,7 +366,7 @@ hsort_status report_check(const struct check_report *report, bool json)
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");
-        report_name(report->against);
+        report_name(report->against->path);
         printf(", %" PRId64 " keys: %s\n", report->other.count,
                report_same_keys(report) ? "the same keys" : "NOT THE SAME KEYS");
     }

@@ -47,7 +47,7 @@ struct sort_report {
 
 struct check_report {
     const struct file_in *file;
-    const char *against; /* or NULL */
+    const struct file_in *against; /* or NULL */
     hsort_type type;
     hsort_order order;
     int ranks;
@@ -118,7 +118,7 @@ void report_repeat_json(struct json *json, bool unique, int64_t place);
  * fingerprint; and `against` `file`, NULL: null, with its count called `plural`, and whether it has the same. */
 bool report_open_disorder_json(struct json *json, const hsort_check_result *found);
 void report_fingerprint_json(struct json *json, const hsort_check_result *found);
-void report_against_json(struct json *json, const char *file, const char *plural, int64_t count,
+void report_against_json(struct json *json, const struct file_in *file, const char *plural, int64_t count,
                          const char *same_word, bool same);
 
 /* text [REPORT_FIGURE_TEXT] = a time in us, ms or s; a number of `unit` with k, M, G and so on, powers of 1000, before it. Return

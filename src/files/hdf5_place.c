@@ -28,9 +28,15 @@ bool hdf5_place_is(const char *text)
     return text && find_border(text);
 }
 
-bool hdf5_place_lacks_path(const char *text)
+size_t hdf5_place_lacks_path(const char *text)
 {
-    return has_suffix(text, strlen(text)) && !find_border(text);
+    const size_t length = strlen(text);
+    if (find_border(text))
+        return 0;
+    for (const char *at = text; (at = strchr(at, ':')); at++)
+        if (has_suffix(text, (size_t)(at - text)))
+            return (size_t)(at - text);
+    return has_suffix(text, length) ? length : 0;
 }
 
 /* path [PATH_MAX] = `text` without what "/" it has too many. False: it is too long. */

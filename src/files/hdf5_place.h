@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include "kernels/base/status.h"
 
 /* The suffixes, for texts. */
@@ -22,8 +23,9 @@ struct hdf5_place {
 /* Is `text` of this form? NULL is not. Not collective. */
 bool hdf5_place_is(const char *text);
 
-/* Has `text` no path in the file, but a suffix of HDF5 files? Not collective. */
-bool hdf5_place_lacks_path(const char *text);
+/* Where `text` has a suffix of HDF5 files and no path behind it, at its end or before a ":": the length up to there; else 0. Not
+ * collective. */
+size_t hdf5_place_lacks_path(const char *text);
 
 /* Take it apart. Not collective. Errors HSORT_ARGUMENT: it is too long, or not of this form. */
 hsort_status hdf5_place_parse(const char *text, struct hdf5_place *place);

@@ -37,6 +37,7 @@ bad_usage()
     refused 0 2 "unexpected argument 'now'" version now
     refused 0 2 "unexpected argument 'gen'" help sort gen
     refused 0 2 "unexpected argument 'gen'" help version gen
+    refused 0 2 "option '--out=out' can be --output or --output-format; see" sort in --out=out
     refused 0 2 "unknown option '--thraeds=3' (did you mean --threads?)" sort in -o out --thraeds=3
     refused 0 2 "'direkt' is none of auto|(did you mean direct?)" sort in -o out --exchange direkt
     refused 0 2 "'gaus' is no distribution (did you mean gauss?)" gen -n 1 --dist gaus -o out
@@ -88,6 +89,9 @@ bad_usage()
         refused 0 2 "in.$suffix|--format raw" sort "in.$suffix" --type u64 -o out
         refused 0 2 "in.$suffix|--format raw" check in.npy --against "in.$suffix"
     done
+    refused 0 2 "in.h5:g: of an HDF5 file name a group or a dataset, as in.h5:/g; see" sort in.h5:g -o out.h5:/g --key id
+    refused 0 2 "out.h5:g: of an HDF5 file name a group or a dataset, as out.h5:/g|--output-format raw" sort in.npy -o out.h5:g
+    refused 0 2 "in.h5:: of an HDF5 file name a group or a dataset, as in.h5:/NAME|--format raw" check in.npy --against in.h5:
     refused_drawn 2 "standard input|./-" sort - --type u64 -o out
     refused 0 2 "standard input or output|./-" sort in --type u64 -o -
     refused 0 2 "standard input or output|./-" gen -n 1 -o -

@@ -39,6 +39,17 @@ several_checked()
     run 3 check second.raw first.raw --type u32 --against whole.raw
     [ "$code" = 1 ] && grep -q 'second.raw and 1 more: not in ascending order: key 17600 ' "$work.err" ||
         fail "check of files in the wrong order"
+    # So are files that others are held against.
+    ok 3 check wanted.raw --type u32 --against a.raw --against b.raw --against empty.raw --against c.raw --against d.npy
+    run 3 check wanted.raw --type u32 --against a.raw --against c.raw --json
+    [ "$code" = 1 ] && grep -q 'wanted.raw: does not hold the keys of a.raw and 1 more' "$work.err" ||
+        fail "check against two of five files"
+    json "r['against']['file'] == 'a.raw and 1 more' and r['against']['files'] == ['a.raw', 'c.raw']"
+    ok 2 sort first.raw second.raw --record 4 --key @0:u32:desc -o records.raw
+    ok 2 check records.raw --record 4 --key @0:u32:desc --against second.raw --against first.raw
+    run 2 check records.raw --record 4 --key @0:u32 --against second.raw --against a.raw
+    [ "$code" = 1 ] && grep -q 'records.raw: not in order .* hold the records of second.raw and 1 more' "$work.err" ||
+        fail "check of records against other files"
     ok 2 plan first.raw second.raw --type u32 -n 2 4
     grep -q '^input        first.raw and 1 more: 30100 u32 keys' "$work.out" || fail "plan of two files"
 }

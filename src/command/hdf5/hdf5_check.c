@@ -57,9 +57,10 @@ static hsort_status open_looked_at(struct hdf5_look *look)
                      &look->file));
     TRY(comm_agree(look->comm, hdf5_find_keys(&look->file, options->key, order, &look->keys)));
     look->file.files.element.bytes = look->file.row_bytes; // for the report
-    if (!options->against)
+    if (options->against.count == 0)
         return HSORT_OK;
-    TRY(hdf5_open_in(look->comm, &options->against, 1, options->key, options->direct_io, &look->other));
+    TRY(hdf5_open_in(look->comm, options->against.text, options->against.count, options->key,
+                     options->direct_io, &look->other));
     return comm_agree(look->comm, compare_columns(&look->file, &look->other));
 }
 
@@ -130,7 +131,7 @@ static hsort_status scan_both_hdf5(struct hdf5_look *look, struct records_check_
 {
     const double start = MPI_Wtime();
     TRY(scan_hdf5(look, &look->file, &report->found));
-    if (look->options->against)
+    if (look->options->against.count > 0)
         TRY(scan_hdf5(look, &look->other, &report->other));
     report->seconds = MPI_Wtime() - start;
     return HSORT_OK;
@@ -141,7 +142,7 @@ static hsort_status scan_both_hdf5(struct hdf5_look *look, struct records_check_
 /* What was found, as an error or none. */
 static hsort_status judge_rows(struct hdf5_look *look, const struct records_check_report *report)
 {
-    const char *path = look->file.files.path, *against = look->options->against;
+    const char *path = look->file.files.path, *against = report->against ? report->against->path : NULL;
     const int64_t place = report->found.first_disorder, again = report->found.first_unstable;
     const bool others = against && !records_report_same(report);
     if (place >= 0)
@@ -161,7 +162,7 @@ static hsort_status check_rows(struct hdf5_look *look)
 {
     const struct cli_options *options = look->options;
     struct records_check_report report = {.file = &look->file.files,
-                                          .against = options->against,
+                                          .against = options->against.count > 0 ? &look->other.files : NULL,
                                           .key = options->key       ? options->key
                                                  : options->reverse ? "value:desc"
                                                                     : "value",
@@ -169,8 +170,7 @@ static hsort_status check_rows(struct hdf5_look *look)
                                           .unique = options->unique};
     TRY(open_looked_at(look));
     TRY(comm_agree(look->comm, take_row_buffers(look)));
-    TRY(run_trace_open(look->comm, options, &look->file.files, options->against ? &look->other.files : NULL,
-                       &report.trace));
+    TRY(run_trace_open(look->comm, options, &look->file.files, report.against, &report.trace));
     TRY(run_trace_close(look->comm, options, scan_both_hdf5(look, &report), &report.trace));
     TRY(comm_agree(look->comm,
                    look->comm->rank == 0 ? records_report_check(&report, options->json) : HSORT_OK));

@@ -430,6 +430,9 @@ static void test_output_is_input(void)
         snprintf(spelling, sizeof spelling, "%s", spellings[i]);
         expect(HSORT_ARGUMENT, create_keys(spelling, FILE_AUTO, type, 2, &input, &file), spelling,
                "output is the input");
+        struct file_target target = even_target(spelling, FILE_AUTO, type, 2, NULL);
+        target.other_input = &input;
+        expect(HSORT_ARGUMENT, file_create(&comm, &target, &file), spelling, "output is the other input");
     }
     uint64_t keys[2];
     CHECK(file_read(&input, 0, 2, keys) == HSORT_OK && memcmp(keys, "16 bytes of keys", 16) == 0,

@@ -127,6 +127,10 @@ static void give_away(void)
     else
         remove_it();
 }
+static void name_it_twice(void)
+{
+    CHECK(link(part, in_dir("second")) == 0, "link"); // what is written would change this, too
+}
 static void put_fifo(void)
 {
     CHECK(unlink(part) == 0 && mkfifo(part, 0666) == 0, "mkfifo");
@@ -330,6 +334,8 @@ static void test_all(void)
     test_replaced(damage_header, "another header");
     test_replaced(give_away, "another user's");
     test_long_header();
+    test_replaced(name_it_twice, "with a second name");
+    CHECK(comm.rank != 0 || unlink(in_dir("second")) == 0, "unlink");
     test_replaced(put_fifo, "a FIFO");
     test_replaced(put_link, "a link to nowhere");
     test_planted(symlink, "a symbolic link to the input");

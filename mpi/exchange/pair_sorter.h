@@ -5,6 +5,7 @@
 #ifndef PAIR_SORTER_H
 #define PAIR_SORTER_H
 
+#include <assert.h>
 #include "mpi/exchange/column_messages.h"
 #include "mpi/exchange/pair_partition.h"
 #include "mpi/exchange/pair_plan.h"

@@ -54,14 +54,14 @@ static size_t shown_bytes(const struct batch_space *space, int owner, int reader
     return (size_t)(pieces[plan->end[reader]] * space->x->key_bytes - *at);
 }
 
-/* Ranks go through their peers in ascending order, so that none waits for one that waits for it. */
+/* Ranks go through their peers in ascending order, so that none waits for one that waits for it. What is shown is there: all ranks
+ * have agreed that they have scattered it. */
 static hsort_status begin_mapped(struct batch_space *space, void *tables)
 {
     struct mapped_tables *m = tables;
     struct exchange *x = space->x;
     const int rank = x->comm->rank;
-    hsort_status status =
-        x->engine->ops->stream_synchronize(x->engine, STREAM_WORK); // what is shown is there
+    hsort_status status = HSORT_OK;
     int shown = 0;
     int64_t at;
     for (int peer = 0; peer < x->comm->size; peer++) {

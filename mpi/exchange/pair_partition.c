@@ -151,9 +151,8 @@ static void show_span(struct pair_sorter *s, int peer, int number)
     keep_first_error(&s->status, x->transport->ops->expose(
                                      x->transport, peer, pair_at(column->given, span.first, column->bytes),
                                      (size_t)(span.end - span.first) * column->bytes, shown));
-    if (!*shown && is_shown(s, peer))
-        keep_first_error(&s->status,
-                         status_fail(HSORT_INTERNAL, "rank %d shows only some of its memory", peer));
+    if (s->status == HSORT_OK && !*shown && is_shown(s, peer))
+        s->status = status_fail(HSORT_INTERNAL, "rank %d shows only some of its memory", peer);
 }
 
 /* Show each peer what it wants, where that can be, but no elements yet; ranks go through their peers in ascending order, so that none

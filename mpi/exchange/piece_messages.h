@@ -15,6 +15,7 @@
 #define PIECE_MESSAGES_H
 
 #include <stdbool.h>
+#include "kernels/base/lesser.h"
 #include "kernels/engine.h"
 #include "mpi/comm/comm.h"
 #include "mpi/transport/transport.h"
@@ -24,7 +25,7 @@ enum { PIECE_BUFFERS = 8, PIECE_BUFFER_BYTES = 4 << 20 };
 /* Bytes of a message of pieces for slots of so many bytes, at most. Pure. */
 static inline size_t piece_buffer_bytes(size_t slot_bytes)
 {
-    return slot_bytes < PIECE_BUFFER_BYTES ? slot_bytes : PIECE_BUFFER_BYTES;
+    return lesser_bytes(slot_bytes, PIECE_BUFFER_BYTES);
 }
 
 struct piece_messages; /* who sends what, and the buffers: PIECE_BUFFERS of buffer_bytes, pinned */

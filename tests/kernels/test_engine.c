@@ -54,7 +54,7 @@ static void test_memory(void)
     check_refused(ops->alloc_host, HSORT_HOST_MEMORY, absurd);
 }
 
-/* Peers read memory of whole pages faster. A place in the middle is named with the same allocation. */
+/* Peers read memory of whole pages faster. A place in the middle is named with the same allocation. The host engine exports none. */
 static void test_exported_pages(void)
 {
     const size_t sizes[] = {ENGINE_PEER_BYTES, ENGINE_PEER_BYTES + 1, 3 * ENGINE_PEER_BYTES - 1};

@@ -109,13 +109,13 @@ refusals()
     refused 2 3 "spoiled.h5:/g: dataset 'pos' cannot be read: HDF5: " sort spoiled.h5:/g -o x.h5:/g "${key[@]}"
     refused 3 3 "spoiled.h5:/g: dataset 'pos' cannot be read: HDF5: " check spoiled.h5:/g "${key[@]}"
     refused 0 2 "snap.h5:/h: there is no group or dataset" sort snap.h5:/h -o x.h5:/g "${key[@]}"
-    refused 0 2 "snap.h5:/g: has no dataset 'nope', which --key names" sort snap.h5:/g -o x.h5:/g --key nope:desc
+    refused 0 2 "snap.h5:/g: has no dataset 'nope', which --key names; it has |, sub/" sort snap.h5:/g -o x.h5:/g --key nope:desc
     refused 0 2 "snap.h5:/g: has no dataset with rows 'one'" sort snap.h5:/g -o x.h5:/g --key one
     refused 0 2 "snap.h5:/g: has no dataset 'soft'" sort snap.h5:/g -o x.h5:/g --key soft
     refused 0 2 "snap.h5:/g: has no dataset 'sub', which --key names" sort snap.h5:/g -o x.h5:/g --key sub
     refused 0 2 "snap.h5:/g: has no dataset 'sub/nope', which --key names" sort snap.h5:/g -o x.h5:/g --key sub/nope
     refused 0 2 "snap.h5:/g: has no dataset 'sub/up/id', which --key names" sort snap.h5:/g -o x.h5:/g --key sub/up/id
-    refused 0 2 "snap.h5:/g: is a group: say by --key NAME" sort snap.h5:/g -o x.h5:/g
+    refused 0 2 "snap.h5:/g: is a group: say by --key NAME|it has cube, " sort snap.h5:/g -o x.h5:/g
     refused 0 2 "snap.h5:/keys: has plain keys" sort snap.h5:/keys -o x.h5:/g --key 0
     refused 0 2 "snap.h5:/g/kind: is not of plain numbers in one dimension: say by --key which" sort snap.h5:/g/kind -o x.h5:/g
     refused 0 2 "snap.h5:/scalar: has no dimension" sort snap.h5:/scalar -o x.h5:/g

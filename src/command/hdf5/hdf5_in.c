@@ -8,7 +8,7 @@
 #include "src/command/hdf5/hdf5_walk.h"
 #include "src/command/report.h"
 
-enum { LEFT_SHOWN = 400 }; // characters
+enum { LEFT_SHOWN = 400, NAMES_SHOWN = 120 }; // characters
 
 /* ---- What a dataset is ------------------------------------------------------------------------------------ */
 
@@ -123,15 +123,21 @@ static hsort_status add_group(struct hdf5_in *in, const char *name)
 
 /* ---- The group, and groups in it: which datasets have N rows --------------------------------------------------- */
 
+/* Add a member to a list of them, with what is said of it, or "". From `most` characters on the list ends with dots. */
+static void list_member(struct hdf5_text *list, size_t most, const char *name, const char *about)
+{
+    if (list->length <= most)
+        hdf5_text_add(list, "%s%.100s%s", list->length > 0 ? ", " : "", name, about);
+    else if (strcmp(list->text + list->length - 3, "...") != 0)
+        hdf5_text_add(list, ", ...");
+}
+
 /* Tell of a member that does not come along. */
 static void leave(struct hdf5_in *in, const char *name, const char *why)
 {
-    if (in->left.length > LEFT_SHOWN) {
-        if (strcmp(in->left.text + in->left.length - 3, "...") != 0)
-            hdf5_text_add(&in->left, ", ...");
-        return;
-    }
-    hdf5_text_add(&in->left, "%s%.100s (%s)", in->left.length > 0 ? ", " : "", name, why);
+    char about[120];
+    snprintf(about, sizeof about, " (%s)", why);
+    list_member(&in->left, LEFT_SHOWN, name, about);
 }
 
 /* The dataset that the first key names: the longest name that --key begins with. */
@@ -140,6 +146,7 @@ struct named {
     const char *key;
     size_t length;
     int64_t rows;
+    struct hdf5_text names; /* of those that it could name */
 };
 
 /* hdf5_visit. */
@@ -147,9 +154,13 @@ static hsort_status match_member(void *user, const char *name, hid_t object, con
 {
     struct named *named = user;
     const size_t length = strlen(name);
-    if (why || H5Iget_type(object) != H5I_DATASET || length <= named->length ||
-        strncmp(named->key, name, length) != 0 || !memchr(".[,:", named->key[length], 5))
-        return HSORT_OK; // 5: also the 0 at its end
+    if (why || H5Iget_type(object) != H5I_DATASET)
+        return HSORT_OK;
+    if (rows_of(object) >= 0)
+        list_member(&named->names, NAMES_SHOWN, name, "");
+    if (length <= named->length || strncmp(named->key, name, length) != 0 ||
+        !memchr(".[,:", named->key[length], 5)) // 5: also the 0 at its end
+        return HSORT_OK;
     named->length = length;
     named->rows = rows_of(object);
     return HSORT_OK;
@@ -184,6 +195,19 @@ static int order_columns(const void *a, const void *b)
     return strcmp(one->name, other->name);
 }
 
+/* No dataset is found by --key: tell which there are. */
+static hsort_status fail_unnamed(const char *path, const char *key, const struct named *named)
+{
+    const char *names = named->names.text, *has = names ? "it has " : "none in it has rows";
+    if (!key)
+        return status_fail(HSORT_ARGUMENT, "%s: is a group: say by --key NAME by which of its datasets; %s%s",
+                           path, has, names ? names : "");
+    return status_fail(HSORT_ARGUMENT, "%s: has no dataset%s '%.*s', which --key names; %s%s", path,
+                       named->length > 0 ? " with rows" : "",
+                       (int)(named->length > 0 ? named->length : strcspn(key, ",:[")), key, has,
+                       names ? names : "");
+}
+
 static hsort_status list_columns(struct hdf5_in *in, const char *key)
 {
     const char *name = strrchr(in->place.path, '/') + 1, *path = in->files.path;
@@ -194,14 +218,11 @@ static hsort_status list_columns(struct hdf5_in *in, const char *key)
         TRY(add_column(in, name));
         return look_at_dataset(path, in->part[0].object, &in->column[0]);
     }
-    if (!key)
-        return status_fail(HSORT_ARGUMENT, "%s: is a group: say by --key NAME by which of its datasets",
-                           path);
-    TRY(hdf5_walk(path, in->part[0].object, match_member, &named));
-    if (named.rows < 0)
-        return status_fail(HSORT_ARGUMENT, "%s: has no dataset%s '%.*s', which --key names", path,
-                           named.length > 0 ? " with rows" : "",
-                           (int)(named.length > 0 ? named.length : strcspn(key, ",:[")), key);
+    hsort_status status = hdf5_walk(path, in->part[0].object, match_member, &named);
+    if (status == HSORT_OK && named.rows < 0)
+        status = fail_unnamed(path, key, &named);
+    free(named.names.text);
+    TRY(status);
     TRY(hdf5_walk(path, in->part[0].object, take_member, &named));
     qsort(in->column, (size_t)in->columns, sizeof *in->column, order_columns);
     return HSORT_OK;

@@ -4,23 +4,11 @@
 #include "kernels/base/lesser.h"
 #include "kernels/base/stream_store.h"
 
-enum {
-    SHORTEST_CHUNK = 256 << 10, /* still long beside the start of a copy */
-    CHUNKS_AHEAD = 8 /* a chunk has this part of what was taken before it, or will be after it, at most */
-};
-
-static struct transfer_list list_of(const struct engine_transfer *transfer, int count)
-{
-    struct transfer_list list = {.transfer = transfer, .count = count};
-    for (int i = 0; i < count; i++)
-        list.after += transfer[i].bytes;
-    return list;
-}
-
 void transfer_begin(struct transfer_queue *queue, const struct engine_transfer *in, int in_count,
                     const struct engine_transfer *out, int out_count)
 {
-    *queue = (struct transfer_queue){.in = list_of(in, in_count), .out = list_of(out, out_count)};
+    *queue = (struct transfer_queue){.in = {.transfer = in, .count = in_count},
+                                     .out = {.transfer = out, .count = out_count}};
     pthread_mutex_init(&queue->lock, NULL);
 }
 
@@ -29,22 +17,12 @@ static bool joins(const struct engine_transfer *transfer)
     return transfer->host || transfer->joins;
 }
 
-/* Bytes of the longest chunk that may come next. What move() reaches has borders. */
-static size_t longest_chunk(const struct transfer_list *list)
-{
-    const struct engine_transfer *transfer = list->transfer;
-    const size_t part = lesser_bytes(list->before, list->after) / CHUNKS_AHEAD;
-    if (!transfer->host)
-        return ENGINE_MOVE_BYTES - (transfer->lead + list->taken) % ENGINE_MOVE_BYTES;
-    return lesser_bytes(greater_bytes(part - part % SHORTEST_CHUNK, SHORTEST_CHUNK), ENGINE_MOVE_BYTES);
-}
-
 /* Does all of the transfer behind the one that is taken fit a chunk that ends with that one? */
-static bool next_fits(const struct transfer_list *list, const struct transfer_chunk *chunk, size_t most)
+static bool next_fits(const struct transfer_list *list, const struct transfer_chunk *chunk)
 {
     const struct engine_transfer *last = list->transfer, *next = last + 1;
     return list->count > 1 && list->taken == last->bytes && next->memory == last->memory + last->bytes &&
-           joins(last) && joins(next) && next->bytes + chunk->bytes <= most;
+           joins(last) && joins(next) && next->bytes <= ENGINE_MOVE_BYTES - chunk->bytes;
 }
 
 /* Take the next chunk of a list; false: all is taken. */
@@ -57,19 +35,19 @@ static bool take_chunk(struct transfer_list *list, struct transfer_chunk *chunk)
     }
     if (list->count == 0)
         return false;
-    const size_t longest = longest_chunk(list), joined = list->transfer->host ? longest : ENGINE_MOVE_BYTES;
-    chunk->transfer = list->transfer;
+    const struct engine_transfer *transfer = list->transfer;
+    const size_t left = transfer->bytes - list->taken,
+                 to_border = ENGINE_MOVE_BYTES - (transfer->lead + list->taken) % ENGINE_MOVE_BYTES;
+    chunk->transfer = transfer;
     chunk->at = list->taken;
-    chunk->bytes = lesser_bytes(list->transfer->bytes - list->taken, longest);
+    chunk->bytes = left < to_border ? left : to_border;
     list->taken += chunk->bytes;
-    while (next_fits(list, chunk, joined)) {
+    while (next_fits(list, chunk)) {
         list->transfer++;
         list->count--;
         list->taken = list->transfer->bytes;
         chunk->bytes += list->taken;
     }
-    list->before += chunk->bytes;
-    list->after -= chunk->bytes;
     return true;
 }
 

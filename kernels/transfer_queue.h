@@ -5,11 +5,6 @@
  *     out      |  c0  |  c1  |                       before a transfer's first byte, and at its end
  *     taken    a0 c0 a1 c1 a2 b0                     by whoever is free: both directions are under way at all times
  *
- * Those of host memory are shorter where a list begins and where it ends, since the link waits until the first ones have
- * been filled, and has nothing to do while the last ones are emptied:
- *
- *     in       |d0|d1| d2 |  d3  |  d4  |  d5  | d6 |d7|d8|
- *
  * Where short transfers lie one behind the other in engine memory, a chunk goes on through all of the next ones that
  * fit, as every copy between host and device has a price, however short it is: a2 and b0 above are one chunk, if each
  * lies in host memory or says `joins`. */
@@ -26,8 +21,7 @@ extern "C" {
 struct transfer_list {
     const struct engine_transfer *transfer; /* [count] that are not all taken; borrowed */
     int count;
-    size_t taken;         /* bytes of the first */
-    size_t before, after; /* bytes of chunks that were taken, and of those that will be */
+    size_t taken; /* bytes of the first */
 };
 
 struct transfer_queue {

@@ -185,40 +185,6 @@ static void check_joining(void)
     free(memory);
 }
 
-/* The next chunk of a list of host memory of so many bytes, of which `before` are taken. */
-static size_t chunk_behind(size_t bytes, size_t before)
-{
-    char nothing;
-    const struct engine_transfer transfer[2] = {{.host = &nothing, .bytes = before},
-                                                {.host = &nothing, .bytes = bytes - before}};
-    struct transfer_queue queue;
-    struct transfer_chunk chunk = {0};
-    size_t taken = 0;
-    transfer_begin(&queue, NULL, 0, transfer, 2);
-    do {
-        taken += chunk.bytes;
-        CHECK(transfer_next(&queue, &chunk) && chunk.out && chunk.bytes > 0, "no chunk behind %zu", taken);
-    } while (taken < before && check_failures == 0);
-    must(transfer_end(&queue), "transfer_end");
-    return chunk.bytes;
-}
-
-/* Chunks of host memory are short at both ends of a list, and long between. */
-static void check_ends(void)
-{
-    enum { LONG = 64 << 20, SOME = 12 << 20, LITTLE = 1 << 20, SHORT = 256 << 10 };
-    CHECK(chunk_behind(LONG, 0) == SHORT, "the first has %zu bytes", chunk_behind(LONG, 0));
-    CHECK(chunk_behind(LONG, LONG / 2) == ENGINE_MOVE_BYTES, "one in the middle has %zu bytes",
-          chunk_behind(LONG, LONG / 2));
-    CHECK(chunk_behind(LONG, SOME) == SOME / 8, "one behind %d has %zu bytes", SOME,
-          chunk_behind(LONG, SOME));
-    CHECK(chunk_behind(LONG, LONG - SOME) == SOME / 8, "one of the last %d has %zu bytes", SOME,
-          chunk_behind(LONG, LONG - SOME));
-    CHECK(chunk_behind(LONG, LONG - LITTLE) == SHORT, "one of the last %d has %zu bytes", LITTLE,
-          chunk_behind(LONG, LONG - LITTLE));
-    CHECK(chunk_behind(LONG, LONG - 1) == 1, "the last byte has %zu bytes", chunk_behind(LONG, LONG - 1));
-}
-
 /* Where no memory can be pinned the slots are ordinary memory. */
 static void check_unpinned(uint64_t *random)
 {
@@ -273,7 +239,6 @@ int main(int argc, char **argv)
     open_engine(argc, argv);
     printf("test_transfer %s: seed %llu\n", ops->name, (unsigned long long)random);
     check_joining();
-    check_ends();
     check_unpinned(&random);
     check_failed_copies(&random);
     for (int trial = 0; trial < TRIALS; trial++) {

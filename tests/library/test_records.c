@@ -30,6 +30,14 @@ static void check_trial(const struct trial *t)
     done_by_host += by_host && is_cuda;
 }
 
+/* Is a trial still looked for that a GPU with little memory leaves to the host's cores? Few are, and a busy machine does few. */
+static bool is_host_wanted(int number)
+{
+    enum { MOST = 1000 };
+    return done_by_host == 0 && engine_limit == LITTLE && number < MOST &&
+           hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA;
+}
+
 /* Each call from `first` on some times, then any for some seconds. */
 static void run_all(enum call first, uint64_t seed)
 {
@@ -42,7 +50,7 @@ static void run_all(enum call first, uint64_t seed)
         const struct trial t = draw_trial((enum call)((int)first + number % calls), own);
         random_state = own + (uint64_t)rank; // kinds of memory differ between ranks
         check_trial(&t);
-        go_on = fixed || MPI_Wtime() - begin < SECONDS;
+        go_on = fixed || MPI_Wtime() - begin < SECONDS || is_host_wanted(number);
         MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
 }

@@ -49,9 +49,10 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
  *   pair_bytes   of a key and what is beside it while it is sorted
  *   moved_bytes  of a key and what goes to another rank with it
  *   packed_bytes  the same where the path is slow
- *   records      that is not what is sorted. Taking it at last is not counted */
-struct hsort_plan_exchange cost_pairs(const struct cost_network *network, const struct hsort_rates *rates, int pair_bytes,
-                                      int64_t total, double moved_bytes, double packed_bytes, bool records);
+ *   taken_bytes  of what is not sorted with its key, but taken at last; or 0 */
+struct hsort_plan_exchange cost_pairs(const struct cost_network *network, const struct hsort_rates *rates,
+                                      int pair_bytes, int64_t total, double moved_bytes, double packed_bytes,
+                                      double taken_bytes);
 
 /* What an exchange sends from one node to another; of AUTO, two passes do. */
 struct hsort_plan_crossing cost_crossing(const struct cost_network *network, int key_bytes, int64_t total,

@@ -28,6 +28,8 @@ static const double BEFORE_KEYS_MOVE = 3.0 / 8;
 static const double WIDEST_OF_BLOCK_BITS = 3.1;
 /* Of the shorter of a batch's two times, that the other one does not hide: slots are few, and each waits for the other at times. */
 static const double NOT_HIDDEN = 0.1;
+/* The same of keys that take something along, which are sorted as a whole, and what follows them behind that. */
+static const double PAIRS_NOT_HIDDEN = 1.0 / 3;
 
 /* Of a key's bytes, those that are sent where it is packed: as difference to the next of a rank's uniform keys, of as many bits as
  * the largest of a block takes, one at least, and the head of a block. */
@@ -149,29 +151,42 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
 
 /* ---- keys that take something along --------------------------------------------------------------------- */
 
+/* Between ranks that read each other's memory most of the shorter hides behind the longer; messages come before all else. */
+static double pairs_seconds(const hsort_rates *rates, const struct moved_shard *moved, double engine)
+{
+    const double moving = moving_seconds(rates, moved), both = moving + engine,
+                 longer = larger(moving, engine);
+    return moved->far > 0 || rates->link != HSORT_TRANSPORT_IPC ? both
+                                                                : longer + (both - longer) * PAIRS_NOT_HIDDEN;
+}
+
 struct hsort_plan_exchange cost_pairs(const struct cost_network *n, const hsort_rates *rates, int pair_bytes,
-                                      int64_t total, double moved_bytes, double packed_bytes, bool records)
+                                      int64_t total, double moved_bytes, double packed_bytes,
+                                      double taken_bytes)
 {
     const struct shard_size s = shard_size_of(n->size, pair_bytes, total);
     const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, others = n->size - 1;
     const double keys = (double)s.capacity, each_far = keys * packed_bytes / n->size,
                  each_near = rates->link == HSORT_TRANSPORT_STAGED ? each_far : keys * moved_bytes / n->size;
-    const double sort = keys / sort_rate(rates, pair_bytes <= PAIR_OF_WORD ? PAIR_OF_WORD : PAIR_WIDE),
-                 left = sort * (1 - BEFORE_KEYS_MOVE);
+    const double sort = keys / sort_rate(rates, pair_bytes <= PAIR_OF_WORD ? PAIR_OF_WORD : PAIR_WIDE);
     const struct moved_shard moved = {.near = (near_ranks - 1) * each_near,
                                       .far = (n->size - near_ranks) * each_far};
-    const double sent = moved.near + moved.far;
-    const double moving = moving_seconds(rates, &moved), short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
+    const double sent = moved.near + moved.far,
+                 short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
+    double engine = sort * (1 - BEFORE_KEYS_MOVE);
     struct hsort_plan_exchange cost = {.messages = short_ones + others,
                                        .messages_all = (short_ones + others) * n->size,
                                        .moved_bytes_largest = sent,
                                        .moved_bytes = sent * n->size};
     cost.seconds[HSORT_PHASE_LOCAL_SORT] = sort * (others > 0 ? BEFORE_KEYS_MOVE : 1) + rate(rates, HSORT_RATE_STEP);
+    if (others == 0 && taken_bytes > 0)
+        cost.seconds[HSORT_PHASE_GATHER] = merge_seconds(rates, keys * taken_bytes);
     if (others == 0)
         return cost;
-    // Little of what comes is hidden by the sort.
+    if (taken_bytes > 0) // those that leave are put in order, and all are taken at last
+        engine += merge_seconds(rates, sent) + merge_seconds(rates, keys * taken_bytes);
     cost.seconds[HSORT_PHASE_EXCHANGE] =
-        left + moving + (records ? merge_seconds(rates, sent) : 0) +
+        pairs_seconds(rates, &moved, engine) +
         short_ones * message_seconds(rates, moved.far > 0 ? COST_FAR : COST_NEAR) +
         STEPS * rate(rates, HSORT_RATE_STEP);
     return cost;

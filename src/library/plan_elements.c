@@ -154,19 +154,15 @@ static hsort_status plan_with_keys(const hsort_rates *rates, int ranks, int rank
 {
     const bool positions = e->carried_bytes == 0;
     const int key_bytes = sorted_key_bytes(e);
-    const double count = keys_of_rank(e, ranks),
-                 travel = positions ? POSITION_BYTES : (double)e->carried_bytes;
-    const bool are_taken = e->carried_bytes > 0 && !are_values(e); // at last, each from where it lies
+    const double travel = positions ? POSITION_BYTES : (double)e->carried_bytes,
+                 taken = are_values(e) ? 0 : (double)e->carried_bytes; // each from where it lies
     struct cost_network network;
     plan->with_keys = true;
     plan->sorted_bytes = pair_bytes(e, ranks);
     plan->exchange = ranks == 1 ? HSORT_EXCHANGE_BITONIC : HSORT_EXCHANGE_PARTITION;
     TRY(cost_network_count(ranks, ranks_per_node, &network));
-    plan->cost =
-        cost_pairs(&network, rates, plan->sorted_bytes, e->count, key_bytes + travel,
-                   packed_bytes_of(key_bytes, positions) + (positions ? 0 : travel), ranks > 1 && are_taken);
-    if (are_taken)
-        plan->cost.seconds[HSORT_PHASE_GATHER] = merge_seconds(rates, count * travel);
+    plan->cost = cost_pairs(&network, rates, plan->sorted_bytes, e->count, key_bytes + travel,
+                            packed_bytes_of(key_bytes, positions) + (positions ? 0 : travel), taken);
     return HSORT_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/wait.h>
+#include "src/checkpoint/manifest.h"
 #include "tests/checkpoint/checkpoints.h"
 
 /* How much the directory holds, byte by byte, as one number; rank 0's. */
@@ -141,6 +142,26 @@ static void test_foreign(void)
     finish(&work);
 }
 
+/* A manifest without a digest of the input, as older versions wrote it, is of the same work. */
+static void test_without_sample(void)
+{
+    const struct work work = make_work(HSORT_U32);
+    struct checkpoint checkpoint;
+    char *text = NULL;
+    size_t bytes = 0;
+    put_input(&work, 10);
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "opening");
+    checkpoint.sample = 0;
+    CHECK(manifest_format(&checkpoint, &text, &bytes) == HSORT_OK, "%s", status_text());
+    put_file(in_dir("checkpoint/manifest"), text, bytes);
+    free(text);
+    checkpoint_close(&checkpoint);
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "without a digest");
+    CHECK(checkpoint.found, "not found");
+    checkpoint_close(&checkpoint);
+    finish(&work);
+}
+
 /* Open the checkpoint of `work` for several inputs, which must be refused for `cause`, unless that is NULL. */
 static void open_several(const struct work *work, const char *const *paths, int count, const char *cause)
 {
@@ -262,9 +283,9 @@ static void test_unseen(void)
     MPI_Barrier(comm.world);
 }
 
-/* A command that ends removes its lock; here one does, just before another one locks the file that it has opened. The program is
- * linked so that fcntl() asks here. */
-static bool lock_goes;
+/* A command that ends removes its lock; here some do, just before another one locks the file that it has opened, and all but the
+ * last are followed by one that makes a lock of its own. The program is linked so that fcntl() asks here. */
+static int locks_that_go;
 int __real_fcntl64(int fd, int command, ...);
 int __wrap_fcntl64(int fd, int command, ...);
 
@@ -274,9 +295,10 @@ int __wrap_fcntl64(int fd, int command, ...)
     va_start(rest, command);
     void *argument = va_arg(rest, void *); // as the C library takes it, whether it is there or not
     va_end(rest);
-    if (command == F_SETLK && lock_goes) {
+    if (command == F_SETLK && locks_that_go > 0) {
         CHECK(unlink(in_dir("checkpoint/.hypersort-lock")) == 0, "unlink");
-        lock_goes = false;
+        if (--locks_that_go > 0)
+            close(open(in_dir("checkpoint/.hypersort-lock"), O_WRONLY | O_CREAT, 0600));
     }
     return __real_fcntl64(fd, command, argument);
 }
@@ -328,11 +350,11 @@ static void test_lock(void)
     MPI_Barrier(comm.world);
     CHECK(access(in_dir("checkpoint/.hypersort-lock"), F_OK) != 0, "the lock stays");
     MPI_Barrier(comm.world);
-    lock_goes = comm.rank == 0;
-    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "as another one ends");
+    locks_that_go = comm.rank == 0 ? 2 : 0;
+    expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), "as others end");
     if (comm.rank == 0)
         check_held();
-    CHECK(!lock_goes, "nothing was locked");
+    CHECK(locks_that_go == 0, "nothing was locked");
     checkpoint_close(&checkpoint);
     MPI_Barrier(comm.world);
     finish(&work);
@@ -378,6 +400,7 @@ static void test_all(void)
 {
     draw_seed();
     test_foreign();
+    test_without_sample();
     test_several();
     test_damaged();
     test_unseen();

@@ -128,30 +128,35 @@ void file_forget_old(const char *temporary)
     unlink(kept);
 }
 
+/* link(). An answer that NFS has lost looks as if the name was taken: then it is taken by this very file. */
+static bool give_second_name(const char *path, const char *second)
+{
+    struct stat mine, there;
+    if (link(path, second) == 0)
+        return true;
+    const int cause = errno;
+    const bool is_given = cause == EEXIST && lstat(path, &mine) == 0 && lstat(second, &there) == 0 &&
+                          mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+    errno = cause;
+    return is_given;
+}
+
 /* Before the rename, where it may have to be undone. Without a second name it goes on all the same. */
 static void keep_old(const struct file_out *file, struct naming *naming)
 {
     char kept[PATH_MAX];
     name_of_kept(file->temporary, kept);
-    naming->kept = link(file->path, kept) == 0;
+    naming->kept = give_second_name(file->path, kept);
     naming->replaced = naming->kept || errno != ENOENT;
 }
 
 /* Give an output a name that nothing has, in one step: a second name, after which the first one goes. Not every file system has
- * second names; those that lack them may be able to rename so. An answer that NFS has lost looks as if the name was taken: then
- * it is taken by this very file. */
+ * second names; those that lack them may be able to rename so. */
 static int rename_to_free(const char *temporary, const char *path)
 {
-    struct stat mine, there;
-    if (link(temporary, path) == 0)
+    if (give_second_name(temporary, path))
         return unlink(temporary);
-    if (errno != EEXIST)
-        return renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE);
-    if (lstat(temporary, &mine) == 0 && lstat(path, &there) == 0 && mine.st_dev == there.st_dev &&
-        mine.st_ino == there.st_ino)
-        return unlink(temporary);
-    errno = EEXIST;
-    return -1;
+    return errno == EEXIST ? -1 : renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE);
 }
 
 static int rename_output(const struct file_out *file)

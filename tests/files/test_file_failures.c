@@ -122,8 +122,10 @@ static void test_other_file(int64_t count)
            "another file");
 }
 
-/* How often a file can still be given a second name: the program is linked so that link() asks here. */
+/* How often a file can still be given a second name, and whether NFS loses the answer and asks again: the program is linked so that
+ * link() asks here. */
 static int links_left = INT_MAX;
+static bool answers_are_lost;
 int __real_link(const char *from, const char *to);
 int __wrap_link(const char *from, const char *to);
 
@@ -133,7 +135,11 @@ int __wrap_link(const char *from, const char *to)
         errno = EPERM;
         return -1;
     }
-    return __real_link(from, to);
+    const int failed = __real_link(from, to);
+    if (failed || !answers_are_lost)
+        return failed;
+    errno = EEXIST;
+    return -1;
 }
 
 /* What the next close() says; 0: the truth. The program is linked so that close() asks here. */
@@ -194,7 +200,7 @@ static void test_several_outputs(void)
 }
 
 /* Outputs that replace nothing: the first names are free, then the second or both are taken while the files are written. The
- * program's link() may fail, as where a file system has no second names. */
+ * program's link() may fail, as where a file system has no second names, or only seem to. */
 static void test_no_clobber(bool without_link)
 {
     static const char *const names[] = {"free.bin", "taken.bin"};
@@ -477,6 +483,9 @@ static void test_all(void)
     test_several_outputs();
     test_no_clobber(false);
     test_no_clobber(true);
+    answers_are_lost = true;
+    test_no_clobber(false);
+    answers_are_lost = false;
 #ifdef HSORT_FAULTS
     for (int fails = 0; fails <= FILE_OUTPUTS; fails++)
         for (int without_link = 0; without_link < 2; without_link++)

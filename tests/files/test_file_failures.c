@@ -509,6 +509,7 @@ static void test_all(void)
     test_ignored();
     const int signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
     for (int i = 0; i < 4; i++) {
+        signal(signals[i], SIG_DFL); // who ignores it, as nohup does, has no handler of ours
         test_signals(signals[i], 0);
         test_signals(signals[i], comm.size - 1);
     }

@@ -102,6 +102,11 @@ static void test_members(void)
     for (count = 0; json_next(&walk, &name, &value); count++)
         CHECK(name.kind == JSON_TEXT, "a member without a name");
     CHECK(count == 5 && json_number(&list, 7) == 7, "%d members", count);
+    char digits[65] = "";
+    memset(digits, '1', sizeof digits - 1);
+    const struct json_value too_long = parsed(digits), just = parsed(digits + 1);
+    CHECK(json_number(&too_long, 7) == 7 && json_number(&just, 7) > 1e62, "numbers of %zu digits",
+          strlen(digits));
     walk = json_begin(&a);
     CHECK(!json_next(&walk, NULL, &value), "a walk over a number");
 }
@@ -122,6 +127,9 @@ static void test_strings(void)
          "\xef\xbf\xbd"
          "A",
          64},
+        {"\"\\ud800\\ue000\"", "\xef\xbf\xbd\xee\x80\x80", 64}, // right beside what halves can be
+        {"\"\\udc00\\udc00\"", "\xef\xbf\xbd\xef\xbf\xbd", 64},
+        {"\"\\u0800\\ud800\\udc00\"", "\xe0\xa0\x80\xf0\x90\x80\x80", 64}, // the first of 3 bytes, and of 4
         {"\"\xc3\xa9\xe2\x82\xac\"", "\xc3\xa9\xe2\x82\xac", 64},
         {"\"abcdefgh\"", "abcd", 8},
         {"\"abc\xe2\x82\xac\xe2\x82\xac\"", "abc", 8}, // a character is never cut

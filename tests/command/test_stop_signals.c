@@ -48,6 +48,21 @@ static void test_watch(void)
           (int)handled[0], (int)handled[1]);
 }
 
+/* What a launcher has blocked is not blocked while it is watched, and is so again. */
+static void test_blocked(void)
+{
+    sigset_t blocked, during, after;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    stop_watch();
+    sigprocmask(SIG_BLOCK, NULL, &during);
+    stop_unwatch();
+    sigprocmask(SIG_UNBLOCK, &blocked, &after);
+    CHECK(!sigismember(&during, SIGUSR1) && sigismember(&after, SIGUSR1) && !sigismember(&after, SIGTERM),
+          "signals that were blocked");
+}
+
 int main(int argc, char **argv)
 {
     struct sigaction own = {.sa_handler = handle};
@@ -59,5 +74,6 @@ int main(int argc, char **argv)
         test_unwatch(SIGUSR1, nth);
         test_unwatch(SIGTERM, nth);
     }
+    test_blocked();
     return ranks_finish();
 }

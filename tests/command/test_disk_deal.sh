@@ -247,6 +247,38 @@ flip()
     printf "\\x$(printf %02x $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
+# copy_element FROM TO AT TO-AT: one element of what was sorted with values and an index.
+copy_element() { dd if="$1" of="$2" bs=28 count=1 skip="$3" seek="$4" conv=notrunc status=none; }
+
+# Sorted elements that change places have the fingerprint that they had, but are not in order: of equal keys, of others, of two pieces.
+# Where nobody looks, each piece must still keep as many keys as were counted.
+misplaced()
+{
+    local places
+    for places in "30 31" "59998 59999" "49999 50000"; do
+        choose beside no && afresh
+        stop holddeal:0:1 2 "the result was dealt out"
+        copy_element "$(sorted)" "$work.key" "${places% *}" 0
+        copy_element "$(sorted)" "$(sorted)" "${places#* }" "${places% *}"
+        copy_element "$work.key" "$(sorted)" 0 "${places#* }"
+        run 3 "${command[@]}"
+        [ "$code" = 1 ] && grep -q "sorted: what was sorted is not what is read back; nothing was written" "$work.err" ||
+            fail "elements $places have changed places: exit code $code"
+        untouched "elements $places have changed places"
+        nothing_left "elements $places have changed places"
+    done
+    for places in "59999 1" "59998 59999"; do # one key more, and one fewer
+        choose unique no && afresh
+        stop holddeal:0:13 1 "the result was dealt out" # all is counted
+        copy_element "$(sorted)" "$(sorted)" "${places% *}" "${places#* }"
+        run 1 "${command[@]}" --no-verify
+        [ "$code" = 1 ] && grep -q "sorted: is not what it was when its keys were counted; nothing was written" "$work.err" ||
+            fail "keys other than were counted, $places: exit code $code"
+        untouched "keys other than were counted, $places"
+        nothing_left "keys other than were counted, $places"
+    done
+}
+
 # Other commands on what was stopped, and inputs and files that were changed meanwhile.
 others()
 {
@@ -263,6 +295,17 @@ others()
     touch -d "2002-02-03" values.raw
     run 3 sort in.raw --type u64 --engine host "${values[@]}" -o out -O vout --index index # without --runs, too
     finished 3 "others, then without --runs"
+    choose beside no && afresh # what is dealt out and not looked at is dealt out again
+    command+=(--no-verify)
+    stop holddeal:0:7 1 "the result was dealt out"
+    choose beside no
+    run 1 "${command[@]}"
+    finished 1 "others, after --no-verify"
+    choose unique no && afresh # outputs of before go, also if this run fails before it has opened them
+    stop holddeal:0:19 1 "the result was dealt out"
+    HYPERSORT_FAULT=changed:0 run 1 "${command[@]}"
+    [ "$code" = 3 ] || fail "others, a run that fails before its outputs are there: exit code $code"
+    nothing_left "others, a run that fails before its outputs are there"
     choose keys no && afresh
     stop holdwrite:0:1 2 "[a-z]* were written"
     refused 2 2 "$dir/manifest: is of a sort by u64 %r to |remove it" "${common[@]}" -o out.0
@@ -371,6 +414,11 @@ refusals()
     fi
     refused 2 2 "values.raw: has |in.raw has " "${common[@]}" --values values.raw --value-bytes 24 -o out -O vout
     untouched "refusals"
+    HYPERSORT_FAULT=changed:1:2 refused 3 3 "rank 1 on |values.raw: was changed" "${command[@]}"
+    : >real
+    ln -s real link.0 && ln -s real link.1
+    refused 2 2 "real: is to be the output of rank 0, too" "${common[@]}" -o link.%r
+    rm real link.?
 }
 
 ok 0 gen -n 60000 -s "$seed" --type u64 --dist zipf -o in.raw
@@ -381,5 +429,5 @@ ok 0 sort in.raw --type u64 "${values[@]}" -o wanted/out -O wanted/vout --index 
 ok 0 sort in.raw --type u64 "${values[@]}" -o wanted-unique/out -O wanted-unique/vout --index wanted-unique/index --unique \
     --counts wanted-unique/counts
 kind=beside # for afresh() before the first part chooses one
-run_parts each_phase while_dealing nothing_twice kills random_kills others with_checkpoint foreign_names faults refusals
+run_parts each_phase while_dealing nothing_twice kills random_kills misplaced others with_checkpoint foreign_names faults refusals
 finish

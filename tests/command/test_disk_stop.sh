@@ -238,6 +238,18 @@ long_header()
     ok 0 sort in.raw --type u64 -o wanted
 }
 
+# A run of records that is changed is found at the end, too.
+records_damaged()
+{
+    stop holdwrite:0:1 1 USR1 "${records[@]}" # on one rank no segment is made: all runs are read
+    flip $dir/run-000004 4001
+    run 3 "${records[@]}"
+    [ "$code" = 1 ] && grep -q '^hypersort: in.raw: the sorted records are not .*; nothing was written$' "$work.err" ||
+        fail "records of a changed run: exit code $code"
+    ! compgen -G '*hypersort-*' >/dev/null && cmp -s out <(echo old) || fail "records of a changed run: files were left or changed"
+    afresh
+}
+
 # Other commands on the same output, and the same one beside a run that lives.
 refusals()
 {
@@ -364,5 +376,5 @@ kills()
 ok 0 gen -n 60000 -s "$seed" --dist zipf -o in.raw
 touch -d "2002-02-03" in.raw # an input is known by its size and time
 ok 0 sort in.raw --type u64 -o wanted
-run_parts before_mpi each_phase nothing_twice again_and_again records_too runs_lost long_header refusals damage kills
+run_parts before_mpi each_phase nothing_twice again_and_again records_too records_damaged runs_lost long_header refusals damage kills
 finish

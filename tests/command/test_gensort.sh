@@ -80,6 +80,9 @@ refusals()
     ok 1 plan --format gensort sorted.dat -n 4
     refused 2 2 "sorted.dat" check --format gensort sorted.dat --summary sorted.dat
     refused 2 3 "none/x.sum" check --format gensort sorted.dat --summary none/x.sum
+    if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+        HYPERSORT_FAULT=changed:2 refused 3 3 "rank 2 on |sorted.dat: was changed" check --format gensort sorted.dat
+    fi
 }
 
 # What check and gen have no use for is refused, and not passed over.
@@ -125,10 +128,23 @@ summaries()
     [ -e x.sum ] && [ ! -s x.sum ] || fail "the summary of no records is not empty"
 }
 
+# More on a rank than is read, written and looked at together.
+many_records()
+{
+    ok 2 gen --format gensort -n 700000 -o many.dat
+    ok 1 sort --format gensort many.dat -o x.dat --index i.npy --engine host --verify=reread
+    ok 1 check --format gensort x.dat
+    ok 1 check x.dat --record 100 --key @0:bytes10 --against many.dat
+    ok 1 sort --format gensort many.dat -o y.dat --engine host --device-memory 16M --verify=reread
+    cmp -s x.dat y.dat || fail "many records: others in two passes"
+    rm many.dat x.dat y.dat i.npy
+}
+
 made_and_sorted
 known_checksums
 damage_found
 refusals
 unused_options
 summaries
+many_records
 finish

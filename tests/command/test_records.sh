@@ -143,6 +143,7 @@ lose events.npy --key run
 flip events.npy --key run
 values keys.npy --values events.npy -O v.npy
 index keys.npy --index i.npy
+index index.npy --index i.npy
 ties same.npy --index i.npy
 DAMAGE
 }
@@ -185,6 +186,9 @@ sort keys.npy --index i.npy --runs 3|x.npy: what is read back is not what was wr
 sort events.npy --key run --runs 3|events.npy: the sorted records are .*; nothing was written$
 gather events.npy --by index.npy|x.npy: what is read back is not what was written$
 WAYS
+    BROKEN_FILE=v.npy BROKEN_SORT=reread run 3 sort keys.npy -o x.npy --values events.npy -O v.npy --verify=reread
+    [ "$code" = 1 ] && grep -q ': v.npy: what is read back is not what was written$' "$work.err" && [ "$(contents)" = "$before" ] ||
+        fail "another byte of the second output is read back: exit code $code"
 }
 
 bad_keys()
@@ -201,6 +205,7 @@ bad_keys()
     refused 0 2 "events.npy: field 'wide' has dtype '|S17', which is no key" sort events.npy -o x --key wide
     refused 0 2 "the keys have 17 bytes together, 16 can be" sort events.npy -o x --key k1,k2,k3
     refused 3 2 "more than 8 keys" sort events.npy -o x --key k3,k3,k3,k3,k3,k3,k3,k3,k3
+    refused 0 2 "a key is too long" sort events.npy -o x --key "$(printf %0256d 0)"
     for none in "" "run," ",run"; do
         [ -z "$none" ] || refused 1 2 "a key is empty" sort events.npy -o x --key "$none"
     done
@@ -247,9 +252,12 @@ bad_raw()
 bad_outputs()
 {
     refused 0 2 "short.npy: has 999 elements, and keys.npy has 1000" sort keys.npy -o x --values short.npy -O y
+    refused 0 2 "keys.npy: has 1000 elements, and short.npy has 999" sort short.npy -o x --key run --values keys.npy -O y
     refused 0 2 "short.npy: has 999 elements, and keys.npy has 1000" plan keys.npy -n 2 --values short.npy
     refused 0 2 "--values and -O: one lacks the other" sort keys.npy -o x --values events.npy
     refused 0 2 "--values and -O: one lacks the other" sort keys.npy -o x -O y
+    refused 0 2 "long.npy: has elements of 65537 bytes; 65536 can be moved" sort below.npy -o x --values long.npy -O y
+    refused 0 2 "--value-bytes: more than 65536 bytes" sort keys.npy -o x --values records.bin -O y --value-bytes 65537
     refused 0 2 "--value-bytes without --values" sort keys.npy -o x --value-bytes 24
     refused 0 2 "records.bin: a raw file does not say how long its records are: add --value-bytes" \
         sort keys.npy -o x --values records.bin -O y
@@ -280,7 +288,10 @@ bad_outputs()
             for site in read write commit changed; do
                 HYPERSORT_FAULT=$site:$rank refused 3 3 "rank $rank on " sort events.npy -o x.npy --key run --index y.npy
             done
-            HYPERSORT_FAULT=commit:$rank refused 3 3 "rank $rank on " gather events.npy --by index.npy -o x.npy
+            for site in read:$rank write:$rank commit:$rank changed:$rank changed:$rank:2; do # first the index, then the elements
+                HYPERSORT_FAULT=$site refused 3 3 "rank $rank on " gather events.npy --by index.npy -o x.npy
+            done
+            HYPERSORT_FAULT=changed:$rank refused 3 3 "rank $rank on |events.npy: was changed" check events.npy --key run
         done
         several_outputs
     fi

@@ -69,14 +69,16 @@ has "does not fit: two passes take at least the "
 ok 1 plan in.npy -n 2 --json
 json "all(p['passes'] == 1 and p['host_bytes_per_rank'] == 0 and 'two_passes' not in p for p in r['plans'])"
 
-# Records by few keys, so that ties go over every border; what travels with them; positions of them.
+# Records; those by few keys, so that ties go over every border; what travels with them; positions of them.
 ok 1 gen -n 30000 --record 100 --key @3:u32 --dist zipf -s 4 -o in.bin
 ok 1 gen -n 30000 --type u32 --dist zipf -s 5 -o keys.npy
 little() { ok "$1" sort "${@:2}" --engine host --threads 1 --device-memory 800K --verify=reread; }
 records=(in.bin --record 100 --key @3:u32,@90:bytes7:desc)
 long=(in.bin --record 100 --key @3:u32,@50:bytes12)
+few_keys=(in.bin --record 100 --key @6:u8)
 ok 1 sort "${records[@]}" -o r.bin --index r.npy --values keys.npy -O rv.npy
 ok 1 sort "${long[@]}" -o l.bin
+ok 1 sort "${few_keys[@]}" -o f.bin
 ok 1 sort keys.npy -r -o k.npy --values in.bin --value-bytes 100 -O v.bin
 ok 1 sort keys.npy --index i.npy
 for ranks in $(drawn_half 1 2 3 5); do
@@ -91,6 +93,8 @@ for ranks in $(drawn_half 1 2 3 5); do
     little "$ranks" "${long[@]}" -o out
     has "passes       2"
     cmp -s l.bin out || fail "$ranks ranks: other records than in one pass, by keys of 16 bytes"
+    little "$ranks" "${few_keys[@]}" -o out
+    cmp -s f.bin out || fail "$ranks ranks: other records than in one pass, by few keys"
     little "$ranks" keys.npy -r -o out.npy --values in.bin --value-bytes 100 -O out
     has "passes       2, as the keys do not fit into engine memory: "
     { cmp -s k.npy out.npy && cmp -s v.bin out; } || fail "$ranks ranks: other pairs than in one pass"
@@ -101,7 +105,11 @@ done
 ok 2 sort "${records[@]}" -o out --engine host --device-memory 1G --json
 json "r['passes'] == 1 and r['runs'] == 0 and r['exchange'] != 'none'"
 refused 2 5 "elements: two passes take at least " sort "${records[@]}" -o out2 --engine host --device-memory 64K
-# An output that is not what was read is found out on the way; also where the record is cut by two chunks.
+# An output that is not what was read is found out on the way; also where the record is cut by two chunks. So is one that has something
+# else when it is read back.
+HYPERSORT=$BUILD/tests/hypersort_broken BROKEN_SORT=reread run 3 sort "${records[@]}" -o broken --engine host --threads 1 \
+    --device-memory 800K --verify=reread
+[ "$code" = 1 ] && [ ! -e broken ] || fail "another byte of records in two passes is read back: exit code $code"
 for damage in swap lose flip; do
     HYPERSORT=$BUILD/tests/hypersort_broken BROKEN_ELEMENTS=$damage run 3 sort "${records[@]}" -o broken --engine host \
         --threads 1 --device-memory 800K

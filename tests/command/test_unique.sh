@@ -117,7 +117,9 @@ refusals()
             for site in read write commit changed; do
                 HYPERSORT_FAULT=$site:$rank refused 3 3 "rank $rank on " sort keys.npy -o x.npy --unique --counts y.npy
             done
-            HYPERSORT_FAULT=read:$rank refused 3 3 "rank $rank on " select keys.npy --at 5
+            for site in read changed; do
+                HYPERSORT_FAULT=$site:$rank refused 3 3 "rank $rank on " select keys.npy --at 5
+            done
         done
     fi
 }

@@ -124,6 +124,10 @@ in_memory()
     json "r['passes'] == 2"
     cmp -s out.raw values.raw || fail "values of -S are not those of their keys"
     cat out.0.raw out.1.raw | cmp -s - out.raw || fail "files of ranks of -S are not the output"
+    # More is joined at once than is read of a column.
+    ok 1 sort in.raw --type u64 -o out.raw --values in.raw --value-bytes 8 -O values.raw --engine host --runs 2
+    ok 1 check out.raw --type u64 --against in.raw
+    cmp -s out.raw values.raw || fail "values of --runs are not those of their keys"
     # Keys of 1 and 2 bytes are counted, and no keys are none.
     ok 2 gen -n 1M --type u16 -o short.npy
     ok 2 sort short.npy -o out.npy -S 600K --runs 5 --json

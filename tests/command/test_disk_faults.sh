@@ -35,6 +35,8 @@ stays()
     elif compgen -G '*hypersort-*' >/dev/null; then
         grep -q "bytes of runs stay in .*hypersort-runs: the same command goes on when there is room; to give up, remove that and" "$work.err" ||
             fail "$1: the line does not say what stays"
+    elif grep -q "bytes of runs stay in " "$work.err"; then
+        fail "$1: the line says that runs stay, and none do"
     fi
 }
 

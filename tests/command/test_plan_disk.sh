@@ -101,6 +101,9 @@ texts()
     # Twice all bytes each way at least; and the phases are all of it.
     json "r['plans'][0]['by_disk']['total_seconds'] >= 2 * 8e6 * (1 / 1e9 + 1 / 5e8)"
     json "abs(sum(r['plans'][0]['by_disk']['phases'].values()) - r['plans'][0]['by_disk']['total_seconds']) < 1e-9"
+    # Of each key one: what was sorted is read twice more, and what is kept is written.
+    ok 0 plan in.raw --type u64 --unique -n 2 --engine host --threads 1 -S 2M --disk-read-gbs 1 --disk-write-gbs 0.5 --json
+    json "r['plans'][0]['by_disk']['total_seconds'] >= 8e6 * (4 / 1e9 + 3 / 5e8)"
     # Nothing is said of time without rates; a GPU's memory decides there.
     ok 0 plan in.raw --type u64 -n 2 --engine host --threads 1 -S 2M --json
     json "r['disk_rates'] == {'read': None, 'write': None} and r['plans'][0]['by_disk']['total_seconds'] is None"

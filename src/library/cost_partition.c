@@ -28,7 +28,7 @@ static const double BEFORE_KEYS_MOVE = 3.0 / 8;
 static const double WIDEST_OF_BLOCK_BITS = 3.1;
 /* Of the shorter of a batch's two times, that the other one does not hide: slots are few, and each waits for the other at times. */
 static const double NOT_HIDDEN = 0.1;
-/* The same of keys that take something along, which are sorted as a whole, and what follows them behind that. */
+/* The same of keys that take something along: elements are taken once their keys are in order. */
 static const double PAIRS_NOT_HIDDEN = 1.0 / 3;
 
 /* Of a key's bytes, those that are sent where it is packed: as difference to the next of a rank's uniform keys, of as many bits as

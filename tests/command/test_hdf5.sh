@@ -97,7 +97,7 @@ PYTHON
 # What cannot be, in one line and before any work.
 refusals()
 {
-    local key=(--key id)
+    local key=(--key id) name
     ln -s snap.h5 link.h5
     refused 3 2 "snap.h5: is the input" sort snap.h5:/g -o snap.h5:/h "${key[@]}"
     refused 0 2 "link.h5: is the input" sort snap.h5:/g -o link.h5:/h "${key[@]}"
@@ -111,10 +111,10 @@ refusals()
     refused 0 2 "snap.h5:/h: there is no group or dataset" sort snap.h5:/h -o x.h5:/g "${key[@]}"
     refused 0 2 "snap.h5:/g: has no dataset 'nope', which --key names; it has |, sub/" sort snap.h5:/g -o x.h5:/g --key nope:desc
     refused 0 2 "snap.h5:/g: has no dataset with rows 'one'" sort snap.h5:/g -o x.h5:/g --key one
-    refused 0 2 "snap.h5:/g: has no dataset 'soft'" sort snap.h5:/g -o x.h5:/g --key soft
-    refused 0 2 "snap.h5:/g: has no dataset 'sub', which --key names" sort snap.h5:/g -o x.h5:/g --key sub
-    refused 0 2 "snap.h5:/g: has no dataset 'sub/nope', which --key names" sort snap.h5:/g -o x.h5:/g --key sub/nope
-    refused 0 2 "snap.h5:/g: has no dataset 'sub/up/id', which --key names" sort snap.h5:/g -o x.h5:/g --key sub/up/id
+    for name in soft sub sub/nope sub/up/id; do
+        refused 0 2 "snap.h5:/g: has no dataset '$name', which --key names" sort snap.h5:/g -o x.h5:/g --key $name
+    done
+    refused 0 2 "has no dataset with rows 'n', which --key names; none in it has rows" sort snap.h5:/Header -o x.h5:/g --key n
     refused 0 2 "snap.h5:/g: is a group: say by --key NAME|it has cube, " sort snap.h5:/g -o x.h5:/g
     refused 0 2 "snap.h5:/keys: has plain keys" sort snap.h5:/keys -o x.h5:/g --key 0
     refused 0 2 "snap.h5:/g/kind: is not of plain numbers in one dimension: say by --key which" sort snap.h5:/g/kind -o x.h5:/g

@@ -139,7 +139,7 @@ at_once()
     local i first second
     for ((i = 0; i < 3; i++)); do
         # shellcheck disable=SC2086  # MPIRUN is words
-        timeout 300 $MPIRUN --quiet -n 2 "$HYPERSORT" "${keys[@]}" >"$work.out" 2>first.err &
+        apart timeout 300 $MPIRUN --quiet -n 2 "$HYPERSORT" "${keys[@]}" >"$work.out" 2>first.err &
         code=0 first=0 second=0
         timeout 300 "$HYPERSORT" "${keys[@]}" >"$work.out" 2>second.err || second=$?
         wait $! || first=$?
@@ -165,7 +165,7 @@ full_disk()
         return
     fi
     there=$(runs_of out)
-    trap 'unmount; rm -rf "$work" "$work.out" "$work.err"' EXIT
+    trap 'unmount; rm -rf "$work" "$work".*' EXIT
     ok 0 gen -n 2M -s "$seed" -o large.raw
     ok 0 sort large.raw --type u64 -o wanted-large
     # From the beginning.

@@ -572,7 +572,7 @@ full_disk()
         echo "no tmpfs can be mounted: no disk is filled"
         return
     fi
-    trap 'unmount; rm -rf "$work" "$work.out" "$work.err"' EXIT
+    trap 'unmount; rm -rf "$work" "$work".*' EXIT
     "$h5py" - <<'PYTHON'
 import h5py
 import numpy as np

@@ -14,7 +14,7 @@ skip()
 
 group=
 end_group() { [ -z "$group" ] || rmdir "$group" 2>/dev/null; }
-trap 'end_group; rm -rf "$work" "$work.out" "$work.err"' EXIT
+trap 'end_group; rm -rf "$work" "$work".*' EXIT
 
 # Below the cgroup of this process, or else beside it at the top.
 make_group()

@@ -2,7 +2,7 @@
 # What the command's test scripts share; sourced. They work in an empty folder that is removed at the end.
 
 work=$(mktemp -d)
-trap 'rm -rf "$work" "$work.out" "$work.err"' EXIT
+trap 'rm -rf "$work" "$work".*' EXIT
 cd "$work" || exit 1
 failures=0
 # Hundreds of short runs on one machine: without the search for networks each starts in half the time.
@@ -15,6 +15,17 @@ export OMPI_MCA_odls_base_sigkill_timeout=0
 
 # patient COMMAND...: a run of which a rank is killed or told to stop. mpirun tells the others, which then have a second to tidy up.
 patient() { OMPI_MCA_odls_base_sigkill_timeout=1 "$@"; }
+
+# apart COMMAND...: a run that begins or ends while another one does. Open MPI keeps what belongs to runs below one folder, makes that
+# with the first of them and removes it with the last: of two that begin at once there, one may fail.
+apart()
+{
+    local status=0
+    mkdir -p "$work.apart"
+    OMPI_MCA_orte_tmpdir_base=$work.apart "$@" || status=$?
+    rm -rf "$work.apart"
+    return $status
+}
 # shellcheck source=tests/support/draw.sh
 . "$SOURCE/tests/support/draw.sh"
 # shellcheck source=jobs/find_python.sh

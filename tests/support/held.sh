@@ -6,7 +6,8 @@
 begin()
 {
     local launcher="$MPIRUN --quiet -n $1"
-    [ "$1" = 1 ] && launcher="env -u OMPI_MCA_ess_singleton_isolated" # as users start it
+    # A rank alone, as users start it. Its daemon ends some time after it, and removes a folder that the next run may be about to use.
+    [ "$1" = 1 ] && launcher="env -u OMPI_MCA_ess_singleton_isolated OMPI_MCA_orte_tmpdir_base=$(mktemp -d "$work.alone.XXXXXX")"
     : >"$work.err"
     # shellcheck disable=SC2086  # words
     HYPERSORT_FAULT=$2 $launcher "$HYPERSORT" "${@:3}" >"$work.out" 2>"$work.err" </dev/null &

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/checksum.h"
 #include "kernels/base/host_cores.h"
 
 enum { MASK_BITS = 8192, LONG_BITS = 8 * sizeof(unsigned long) };
@@ -237,16 +238,14 @@ static hsort_status load_topology(bool has_gpus, hwloc_topology_t *topology)
     return HSORT_OK;
 }
 
-/* FNV-1a over the UUIDs of the GPUs that this rank sees, in its order. */
+/* A checksum of the UUIDs of the GPUs that this rank sees, in its order. */
 static uint64_t digest_gpus(const struct placement_node *node)
 {
-    uint64_t digest = UINT64_C(0xcbf29ce484222325);
-    for (int device = 0; device < node->devices; device++)
-        for (const char *c = node->device[device].uuid;; c++) {
-            digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-            if (*c == '\0') // hashed too, so that no two lists run together
-                break;
-        }
+    uint64_t digest = CHECKSUM_START;
+    for (int device = 0; device < node->devices; device++) {
+        const char *uuid = node->device[device].uuid;
+        digest = checksum_add(digest, uuid, strlen(uuid) + 1); // the 0 too, so that no two lists run together
+    }
     return digest;
 }
 

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/lesser.h"
-#include "src/checkpoint/checksum.h"
+#include "kernels/base/checksum.h"
 #include "src/files/file_internal.h"
 #include "src/checkpoint/manifest.h"
 #include "kernels/base/status.h"

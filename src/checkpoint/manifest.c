@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/status.h"
-#include "src/checkpoint/checksum.h"
+#include "kernels/base/checksum.h"
 #include "src/files/file_internal.h"
 
 enum { VERSION = 2 };

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "kernels/base/fault.h"
 #include "src/checkpoint/checkpoint_internal.h"
-#include "src/checkpoint/checksum.h"
+#include "kernels/base/checksum.h"
 #include "src/checkpoint/manifest.h"
 #include "src/checkpoint/run_files.h"
 #include "src/files/file_internal.h"

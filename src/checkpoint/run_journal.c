@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
-#include "src/checkpoint/checksum.h"
+#include "kernels/base/checksum.h"
 #include "src/files/file_internal.h"
 
 static const char journal_words[] = "hypersort journal 1\n";

@@ -1,7 +1,7 @@
 #include "src/checkpoint/run_notes.h"
 #include <stdlib.h>
 #include <string.h>
-#include "src/checkpoint/checksum.h"
+#include "kernels/base/checksum.h"
 #include "src/checkpoint/run_files_internal.h"
 #include "src/files/file_internal.h"
 

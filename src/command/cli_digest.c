@@ -2,23 +2,11 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include "kernels/base/checksum.h"
 #include "src/command/cli_rows.h"
 
 enum { DIGEST_COMMAND, DIGEST_OPERAND, DIGEST_ROWS = CLI_DIGESTS_BESIDE_OPTIONS };
 _Static_assert(DIGEST_ROWS == DIGEST_OPERAND + 1, "each has a place");
-
-/* FNV-1a, as the manifest's. */
-static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-static uint64_t digest_text(const char *text)
-{
-    return text ? add_bytes(UINT64_C(0xcbf29ce484222325), text, strlen(text)) : 0;
-}
 
 static uint64_t digest_value(const struct option_row *row, const struct cli_options *options)
 {
@@ -29,25 +17,28 @@ static uint64_t digest_value(const struct option_row *row, const struct cli_opti
                                    [GIGA] = sizeof(double),    [MICRO] = sizeof(double),
                                    [SEED] = sizeof(uint64_t)};
     const void *field = (const char *)options + row->field;
-    if (row->kind == TEXT)
-        return digest_text(*(const char *const *)field);
+    if (row->kind == TEXT) {
+        const char *text = *(const char *const *)field;
+        return text ? checksum_add(CHECKSUM_START, text, strlen(text)) : 0;
+    }
     if (row->kind == TEXTS) {
         const struct cli_texts *texts = field;
-        uint64_t hash = 1;
+        uint64_t hash = CHECKSUM_START;
         for (int i = 0; i < texts->count; i++)
-            hash = add_bytes(hash, texts->text[i], strlen(texts->text[i]) + 1);
+            hash = checksum_add(hash, texts->text[i], strlen(texts->text[i]) + 1);
         return hash;
     }
-    return add_bytes(1, field, bytes[row->kind]);
+    return checksum_add(CHECKSUM_START, field, bytes[row->kind]);
 }
 
 void cli_digest(const struct cli_options *options, uint64_t *digest)
 {
     memset(digest, 0, CLI_DIGESTS * sizeof *digest);
     digest[DIGEST_COMMAND] = (uint64_t)options->command;
+    digest[DIGEST_OPERAND] = CHECKSUM_START;
     for (int i = 0; i < options->files_count; i++) // with the 0 behind each
         digest[DIGEST_OPERAND] =
-            add_bytes(digest[DIGEST_OPERAND] + 1, options->files[i], strlen(options->files[i]) + 1);
+            checksum_add(digest[DIGEST_OPERAND], options->files[i], strlen(options->files[i]) + 1);
     // Nodes may have different numbers of cores.
     for (int row = 0; row < cli_row_count; row++)
         if (cli_rows[row].field != offsetof(struct cli_options, sort.threads))

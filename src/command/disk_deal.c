@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "src/checkpoint/checksum.h"
+#include "kernels/base/checksum.h"
 #include "src/command/launch.h"
 #include "src/command/report.h"
 

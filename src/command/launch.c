@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "kernels/base/checksum.h"
 #include "kernels/base/threads.h"
 
 /* Names under which launchers say how many tasks they started, and which one this is. */
@@ -63,29 +64,19 @@ static hsort_status compare_with_rank_0(const struct cli_options *options, const
     return HSORT_OK;
 }
 
-static uint64_t add_to_hash(uint64_t hash, uint64_t value)
+static uint64_t text_checksum(const char *text)
 {
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
-static uint64_t hash_text(const char *text)
-{
-    uint64_t hash = 0;
-    for (; *text; text++)
-        hash = add_to_hash(hash, (unsigned char)*text);
-    return hash;
+    return checksum_add(CHECKSUM_START, text, strlen(text));
 }
 
 hsort_status launch_agree(struct comm *comm, const struct cli_options *options, hsort_status parsed)
 {
     uint64_t digest[CLI_DIGESTS + 1], first[CLI_DIGESTS + 1];
-    uint64_t hash = add_to_hash(hash_text(status_text()), (uint64_t)parsed);
     cli_digest(options, digest);
-    digest[CLI_DIGESTS] = hash_text(hsort_build_info());
-    for (int place = 0; place <= CLI_DIGESTS; place++)
-        hash = add_to_hash(hash, digest[place]);
-    const uint64_t mine[2] = {hash, ~hash};
+    digest[CLI_DIGESTS] = text_checksum(hsort_build_info());
+    uint64_t all = checksum_add(text_checksum(status_text()), &parsed, sizeof parsed);
+    all = checksum_add(all, digest, sizeof digest);
+    const uint64_t mine[2] = {all, ~all};
     uint64_t greatest[2];
     TRY_MPI(MPI_Allreduce(mine, greatest, 2, MPI_UINT64_T, MPI_MAX, comm->world));
     if (greatest[0] == ~greatest[1])

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "kernels/base/checksum.h"
 #include "kernels/base/status.h"
 #include "src/files/file.h"
 #include "src/files/file_internal.h"
@@ -167,14 +168,11 @@ hsort_status file_output_name(const char *path, const struct file_in *input, cha
 
 enum { MARK_BYTES = 17 };
 
-/* mark [MARK_BYTES + 1] = "." and the digest (FNV-1a) of a whole name, by which those that begin alike are told apart; of 64 bits,
+/* mark [MARK_BYTES + 1] = "." and the checksum of a whole name, by which those that begin alike are told apart; of 64 bits,
  * because the files of thousands of ranks may begin alike. */
 static void mark_whole_name(const char *base, char *mark)
 {
-    uint64_t digest = UINT64_C(0xcbf29ce484222325);
-    for (const char *c = base; *c; c++)
-        digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    snprintf(mark, MARK_BYTES + 1, ".%016" PRIx64, digest);
+    snprintf(mark, MARK_BYTES + 1, ".%016" PRIx64, checksum_add(CHECKSUM_START, base, strlen(base)));
 }
 
 hsort_status file_temporary_name(const char *path, const char *tag, char *name)

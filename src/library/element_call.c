@@ -1,4 +1,5 @@
 #include "src/library/element_call.h"
+#include "kernels/base/checksum.h"
 
 hsort_status element_check_array(const hsort_context *ctx, const char *name, const void *array, int64_t count,
                                  size_t alignment)
@@ -107,21 +108,16 @@ hsort_status element_take_fields(struct element_order *order, const hsort_field 
     return HSORT_OK;
 }
 
-/* FNV-1a, a word at a time. */
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    return (hash ^ word) * UINT64_C(0x100000001b3) ^ hash >> 29;
-}
-
 uint64_t element_request(const struct element_order *order, size_t element_bytes)
 {
-    uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), element_bytes);
+    const uint64_t bytes = element_bytes;
+    uint64_t hash = checksum_add(CHECKSUM_START, &bytes, sizeof bytes);
     for (int i = 0; i < order->field_count; i++) {
         const struct key_field *field = &order->fields[i];
-        hash =
-            mix(hash, (uint64_t)field->bytes << 2 | (uint64_t)field->big_endian << 1 | field->map.descending);
-        hash = mix(hash, field->map.flip ^ field->map.fold >> 1 ^ field->map.shift << 1);
-        hash = mix(hash, order->offsets[i]);
+        const uint64_t words[] = {(uint64_t)field->bytes, field->big_endian, field->map.descending,
+                                  field->map.flip,        field->map.fold,   field->map.shift,
+                                  order->offsets[i]};
+        hash = checksum_add(hash, words, sizeof words);
     }
     return hash;
 }

@@ -2,7 +2,7 @@
  * and then: 'p', a plan without its last line, as no mutation finds a checksum; 'l', a line of a journal without its checksum; any
  * other, what lies in journals. */
 #include <inttypes.h>
-#include "src/checkpoint/checksum.h"
+#include "kernels/base/checksum.h"
 #include "src/checkpoint/run_journal.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -70,6 +70,7 @@ struct raw_keys {
 };
 
 enum {
+    ENGINE_ALIGNMENT = 256, /* of its memory, and of what is laid out there */
     ENGINE_GATHER_MAX = 1024,
     ENGINE_SEARCH_MAX = 8192,
     ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */

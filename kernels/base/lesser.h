@@ -1,4 +1,4 @@
-/* The lesser and the greater of two numbers, and one held between two. A leaf. */
+/* The lesser and the greater of two numbers, one held between two, and one rounded up. A leaf. */
 #ifndef LESSER_H
 #define LESSER_H
 
@@ -29,6 +29,12 @@ static inline size_t lesser_bytes(size_t a, size_t b)
 static inline size_t greater_bytes(size_t a, size_t b)
 {
     return a > b ? a : b;
+}
+
+/* The least multiple of `step` that is no less than `bytes`. */
+static inline size_t bytes_rounded_up(size_t bytes, size_t step)
+{
+    return (bytes + step - 1) / step * step;
 }
 
 #endif

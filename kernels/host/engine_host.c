@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "kernels/base/host_memory.h"
+#include "kernels/base/lesser.h"
 #include "kernels/in_place.h"
 #include "kernels/numbered_keys.h"
 #include "kernels/transfer_queue.h"
@@ -15,7 +16,6 @@ enum {
     RUNG_CHOSEN = -1,
     RUNG_BITONIC = 1,
     RUNG_RADIX = 7,
-    ALIGNMENT = 256,
     HUGE_PAGE = 2 << 20,
     TOUCH_STRIDE = 4096, // bytes: the smallest page
     SWAP_KEYS = 512,     // that change places at a time, through the stack
@@ -56,10 +56,10 @@ static hsort_status host_alloc_pages(struct engine *engine, size_t bytes, void *
     if (bytes == 0)
         return HSORT_OK;
     const size_t available = host_memory_available();
-    const size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;
+    const size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : ENGINE_ALIGNMENT;
     char *pages = NULL;
     if (!fault_hit(FAULT_ALLOC) && bytes <= available)
-        pages = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+        pages = aligned_alloc(alignment, bytes_rounded_up(bytes, alignment));
     if (!pages)
         return status_fail(HSORT_HOST_MEMORY, "cannot allocate %zu bytes of host memory, %zu are available",
                            bytes, available);

@@ -5,6 +5,7 @@
  *
  * A rank alone has no such sort here: codes with positions are as fast (kernels/numbered_keys.h). */
 #include <omp.h>
+#include "kernels/base/lesser.h"
 #include "kernels/host/host_engine.h"
 
 enum {
@@ -34,7 +35,7 @@ static int code_bytes_of(const struct engine_pair_regions *regions)
 
 static size_t aligned(size_t bytes)
 {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return bytes_rounded_up(bytes, ALIGNMENT);
 }
 
 static size_t host_region_workspace(const struct engine *engine, const struct engine_pair_regions *regions)

@@ -51,7 +51,7 @@ static size_t part_bytes(const struct messages_stream *s, const struct message_c
     if (room < each)
         return lesser_bytes(left, room);
     const size_t most = room - room % each, parts = (left + most - 1) / most;
-    return (left / parts + each - 1) / each * each;
+    return bytes_rounded_up(left / parts, each);
 }
 
 static bool part_packs(const struct messages_stream *s, const struct message_column *column, int peer,
@@ -215,7 +215,7 @@ static void take_arrival(void *user, size_t bytes)
 size_t column_slots_bytes(size_t usual, size_t message)
 {
     const size_t part = usual < message / 2 ? 2 * usual : message;
-    return part_is_worth_packing(usual, message) ? 2 * SLOTS * ((part + 255) / 256 * 256) : 0;
+    return part_is_worth_packing(usual, message) ? 2 * SLOTS * bytes_rounded_up(part, ENGINE_ALIGNMENT) : 0;
 }
 
 size_t column_messages_bytes(const struct comm *comm, const struct engine *engine,

@@ -114,7 +114,7 @@ size_t gather_slice_room(size_t bytes)
     bytes = lesser_bytes(bytes, SLICE_BYTES);
     while (step <= bytes / (2 * ROOM_PARTS))
         step *= 2;
-    return (bytes + step - 1) / step * step;
+    return bytes_rounded_up(bytes, step);
 }
 
 /* Bytes that go at a time, unless one element has more. */

@@ -118,11 +118,6 @@ static hsort_status open_partition(int size, struct engine *engine, void **table
 
 /* ---- memory: workspace of the engine | scratch of a batch | slots | a region across a boundary | unpacked chunks ---- */
 
-static size_t work_bytes(const struct engine *engine, int key_bytes)
-{
-    return (engine->ops->partition->workspace(engine, key_bytes) + 255) / 256 * 256;
-}
-
 int64_t partition_memory_keys(int size, bool packs, int64_t capacity)
 {
     return batch_scratch_keys(size, capacity) + (BATCH_SLOTS + packs) * batch_slot_keys(size, capacity) +
@@ -133,13 +128,13 @@ static size_t partition_memory(const struct engine *engine, const struct comm *c
                                const struct transport *transport, int key_bytes, int64_t capacity)
 {
     const bool packs = any_path_packs(comm, engine, transport);
-    return work_bytes(engine, key_bytes) +
+    return region_map_workspace(engine, key_bytes) +
            (size_t)partition_memory_keys(comm->size, packs, capacity) * (size_t)key_bytes;
 }
 
 static char *scratch_of(const struct exchange *x)
 {
-    return (char *)x->memory + work_bytes(x->engine, x->key_bytes);
+    return (char *)x->memory + region_map_workspace(x->engine, x->key_bytes);
 }
 
 static char *slots_of(const struct exchange *x)

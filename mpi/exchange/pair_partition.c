@@ -42,7 +42,7 @@ static void split_pairs(struct pair_sorter *s)
     int64_t own[FOUND] = {0};
     s->status =
         region_map_agree(s->map, x->comm, x->engine, key_bytes, &raw, x->in_offset, pair_sample_log(s), true,
-                         x->workspace, (char *)x->workspace + pair_sorter_map_bytes(x->engine, key_bytes));
+                         x->workspace, (char *)x->workspace + region_map_workspace(x->engine, key_bytes));
     if (s->status == HSORT_OK && s->map->agreed.is_made)
         s->status = x->engine->ops->pairs->split(x->engine, &s->main, first, &s->map->agreed.map, own);
     own[FOUND_FAILED] = s->status != HSORT_OK || !s->map->agreed.is_made;

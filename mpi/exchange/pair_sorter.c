@@ -1,5 +1,6 @@
 #include "mpi/exchange/pair_sorter.h"
 #include <stdlib.h>
+#include "kernels/base/lesser.h"
 
 enum {
     EDGE_SHARE = 64,  /* of all pairs, those that a rank sorts apart are this part at most, */
@@ -15,13 +16,8 @@ int64_t pair_sorter_edge_pairs(const struct pair_partition *x)
 static void *take_part(char **at, int64_t count, size_t bytes)
 {
     void *part = *at;
-    *at += ((size_t)count * bytes + 255) / 256 * 256;
+    *at += bytes_rounded_up((size_t)count * bytes, ENGINE_ALIGNMENT);
     return part;
-}
-
-size_t pair_sorter_map_bytes(const struct engine *engine, int key_bytes)
-{
-    return (engine->ops->partition->workspace(engine, key_bytes) + 255) / 256 * 256;
 }
 
 /* Where regions go that are sorted apart, `edge` pairs at most: to arrays of their own. */
@@ -88,7 +84,7 @@ static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *ne
     s->slot_bytes = column_messages_bytes(x->comm, engine, x->transport, SIZE_MAX);
     s->slot_memory = take_part(&own, (int64_t)s->slot_bytes, 1);
     const size_t split = engine->ops->pairs->region_workspace(engine, main),
-                 map = pair_sorter_map_bytes(engine, key_bytes) +
+                 map = region_map_workspace(engine, key_bytes) +
                        engine->ops->partition->sample_scratch(engine, key_bytes, PAIR_SAMPLE_LOG);
     *need = (struct pair_partition_need){.shown = (size_t)(shown - (char *)x->shown),
                                          .own = (size_t)(own - (char *)x->own),

@@ -67,9 +67,6 @@ static inline char *pair_at(void *array, int64_t pair, size_t bytes)
 /* Pairs that a rank sorts apart, at most. */
 int64_t pair_sorter_edge_pairs(const struct pair_partition *x);
 
-/* Bytes of workspace to make a map, before the scratch of its sample. */
-size_t pair_sorter_map_bytes(const struct engine *engine, int key_bytes);
-
 /* A sorter without tables. x may be without memory: need [1] tells how much there must be. */
 struct pair_sorter pair_sorter_lay_out(const struct pair_partition *x, struct pair_partition_need *need);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
+#include "kernels/base/lesser.h"
 
 enum {
     TOTAL_LOG_MAX = 44, // positions times the size of a sample take 62 bits
@@ -16,6 +17,11 @@ int region_map_log_most(int size)
     while (log < ENGINE_SAMPLE_LOG_MAX && (int64_t)size * SAMPLE_OF_RANK >> (log + 1) > 0)
         log++;
     return log;
+}
+
+size_t region_map_workspace(const struct engine *engine, int key_bytes)
+{
+    return bytes_rounded_up(engine->ops->partition->workspace(engine, key_bytes), ENGINE_ALIGNMENT);
 }
 
 bool region_map_suits(int64_t total)

@@ -28,12 +28,15 @@ int region_map_log_most(int size);
 /* Are there enough of so many keys for a map, and not too many? Pure. */
 bool region_map_suits(int64_t total);
 
+/* Bytes of its workspace, so that what follows them is aligned. Pure. */
+size_t region_map_workspace(const struct engine *engine, int key_bytes);
+
 /* Make the map: the same on every rank, or on none. Collective.
  *   offset     [size + 1] global position of each rank's first key
  *   raw        map and from are read
  *   log        of the size of the sample; the same on every rank
  *   of_pairs   as for engine_partition_ops.make_map()
- *   workspace, scratch  engine memory: engine_partition_ops.workspace(), sample_scratch()
+ *   workspace, scratch  engine memory: region_map_workspace(), engine_partition_ops.sample_scratch()
  * Errors this rank's own: it has kept to the schedule. */
 hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct engine *engine, int key_bytes,
                               const struct raw_keys *raw, const int64_t *offset, int log, bool of_pairs,

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "kernels/base/status.h"
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -313,7 +314,7 @@ static size_t finish_header(int major, size_t length, unsigned char *header)
 {
     // The keys begin at a multiple of 64 bytes, so that they can be mapped for vector loads.
     const size_t before = VERSION_BYTES + (major == 1 ? 2 : 4), unpadded = before + length + 1;
-    const size_t total = (unpadded + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    const size_t total = bytes_rounded_up(unpadded, ALIGNMENT);
     memset(header + before + length, ' ', total - unpadded);
     header[total - 1] = '\n';
     memcpy(header, magic, sizeof magic);

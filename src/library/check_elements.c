@@ -7,13 +7,14 @@
  *
  * Rejected: copies of whole arrays, as the sorts take them; a check is to fit beside what it checks. */
 #include "kernels/base/first_error.h"
+#include "kernels/base/lesser.h"
 #include "src/library/context_memory.h"
 #include "src/library/element_call.h"
 #include "src/library/key_stream.h"
 #include "src/library/struct_size.h"
 #include "src/library/verify.h"
 
-enum { CHECK_ALIGNMENT = 256, INDEX = ENGINE_ELEMENT_PARTS, ARRAYS };
+enum { INDEX = ENGINE_ELEMENT_PARTS, ARRAYS };
 
 struct element_check {
     struct element_order order; /* counts, offsets and fields; nothing is sorted */
@@ -45,7 +46,7 @@ static hsort_status check_arrays(const struct element_check *c, const hsort_chec
 
 static size_t piece_room(const struct element_check *c, int which)
 {
-    return ((size_t)c->piece * c->bytes[which] + CHECK_ALIGNMENT - 1) / CHECK_ALIGNMENT * CHECK_ALIGNMENT;
+    return bytes_rounded_up((size_t)c->piece * c->bytes[which], ENGINE_ALIGNMENT);
 }
 
 /* Lay out a buffer for pieces of c->piece elements; of none it has no bytes. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/first_error.h"
+#include "kernels/base/lesser.h"
 #include "mpi/exchange/element_gather.h"
 #include "src/library/element_pairs.h"
 #include "src/library/sort_codes.h"
@@ -118,7 +119,7 @@ struct order_round {
 /* Bytes of codes, so that what follows them is aligned like memory of the engine. */
 static size_t code_room(const struct element_order *order, int64_t count)
 {
-    return ((size_t)count * (size_t)order->code_bytes + 255) / 256 * 256;
+    return bytes_rounded_up((size_t)count * (size_t)order->code_bytes, ENGINE_ALIGNMENT);
 }
 
 /* Memory for the codes as they come and go, in the context. Collective. */

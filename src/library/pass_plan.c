@@ -1,5 +1,6 @@
 #include "src/library/pass_plan.h"
 #include "kernels/base/lesser.h"
+#include "kernels/engine.h"
 #include "mpi/exchange/run_cuts.h"
 
 int64_t pass_parts(int64_t count, int64_t part)
@@ -9,8 +10,7 @@ int64_t pass_parts(int64_t count, int64_t part)
 
 size_t pass_slot_bytes(int64_t elements, size_t element_bytes)
 {
-    const size_t bytes = (size_t)elements * element_bytes;
-    return (bytes + PASS_SLOT_ALIGNMENT - 1) / PASS_SLOT_ALIGNMENT * PASS_SLOT_ALIGNMENT;
+    return bytes_rounded_up((size_t)elements * element_bytes, ENGINE_ALIGNMENT);
 }
 
 size_t pass_table_bytes(int ranks, int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments)

@@ -14,8 +14,7 @@ enum {
     PASS_SLOTS = 4,       /* coming in, being sorted, scratch, going out */
     PASS_RUNS_WANTED = 32, /* of a rank: so many that the steps in which one direction rests are few */
     PASS_RUNS_MAX = 512,  /* of a rank: a piece is a segment's share of a run, and tiny ones make copies slow */
-    PASS_SLOT_BYTES_MIN = 64 << 20, /* unless memory lacks: below, steps are too short to keep the link busy */
-    PASS_SLOT_ALIGNMENT = 256
+    PASS_SLOT_BYTES_MIN = 64 << 20 /* unless memory lacks: below, steps are too short to keep the link busy */
 };
 
 /* Bytes of a rank's tables of cuts: where each segment of all ranks begins in its own runs; of several ranks, each of its own in the

@@ -10,6 +10,7 @@
  * finds how often each of them is there, which says all. */
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/checksum.h"
 #include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "src/library/element_call.h"
@@ -34,13 +35,10 @@ struct selection {
 
 /* ---- before anything is sorted --------------------------------------------------------------------------- */
 
-/* The same number of the same positions, on all ranks. */
-static uint64_t hash_positions(const struct selection *s)
+/* The same number for the same positions, on all ranks. */
+static uint64_t position_checksum(const struct selection *s)
 {
-    uint64_t hash = (uint64_t)s->wanted;
-    for (int64_t i = 0; i < s->wanted; i++)
-        hash = (hash ^ (uint64_t)s->positions[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 31);
-    return hash;
+    return checksum_add(CHECKSUM_START, s->positions, (size_t)s->wanted * sizeof *s->positions);
 }
 
 static hsort_status check_selection(const struct selection *s)
@@ -216,7 +214,7 @@ static hsort_status run_selection(struct selection *s, hsort_status mine)
         mine = check_selection(s);
     s->order.out_count = s->order.count;
     TRY(element_order_plan(&s->order, mine,
-                           element_request(&s->order, mine == HSORT_OK ? hash_positions(s) : 0)));
+                           element_request(&s->order, mine == HSORT_OK ? position_checksum(s) : 0)));
     TRY(comm_agree(comm, check_positions(s)));
     struct narrow_counts counts = {.ctx = s->order.ctx, .map = s->order.fields[0].map};
     const bool is_counted = KEY_IS_COUNTED(s->order.fields[0].bytes);

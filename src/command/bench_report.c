@@ -64,7 +64,7 @@ struct bench_mixtures bench_mixtures_of(const struct bench_input *input, struct 
     mixtures.by_ratio = bench_ratio(&rows[0]) > 0;
     mixtures.worst = figure_of(&rows[0]);
     mixtures.tenth = figure_of(&rows[(count - 1) / 10]);
-    mixtures.median = figure_of(&rows[count / 2]);
+    mixtures.median = (figure_of(&rows[(count - 1) / 2]) + figure_of(&rows[count / 2])) / 2;
     for (int i = 0; i < count; i++)
         mixtures.wrong += !rows[i].right;
     return mixtures;

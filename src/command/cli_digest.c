@@ -17,7 +17,7 @@ static uint64_t digest_value(const struct option_row *row, const struct cli_opti
                                    [GIGA] = sizeof(double),    [MICRO] = sizeof(double),
                                    [SEED] = sizeof(uint64_t)};
     const void *field = (const char *)options + row->field;
-    if (row->kind == TEXT) {
+    if (row->kind == TEXT || row->kind == ONE_TEXT) {
         const char *text = *(const char *const *)field;
         return text ? checksum_add(CHECKSUM_START, text, strlen(text)) : 0;
     }

@@ -7,10 +7,11 @@
 
 /* What an option's value is, and so the type of the field it goes to. Whole numbers are number_parse()'s, with units. */
 enum value_kind {
-    FLAG,  /* bool: none */
-    TEXT,  /* const char * */
-    TEXTS, /* one more of a struct cli_texts */
-    WORD,  /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
+    FLAG,     /* bool: none */
+    TEXT,     /* const char * */
+    ONE_TEXT, /* the same; a second one, which may be meant besides, is refused */
+    TEXTS,    /* one more of a struct cli_texts */
+    WORD,     /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
     MAYBE_WORD, /* the same, and the first of them where there is no value; the value is written behind '=' */
     NUMBER,     /* int, 0 or greater */
     AT_LEAST_1, /* int */

@@ -151,6 +151,10 @@ hsort_status cli_store_value(const struct option_row *row, const char *value, st
     case FLAG:
         *(bool *)field = true;
         return HSORT_OK;
+    case ONE_TEXT:
+        if (*(const char **)field)
+            return cli_complain(options, "--%s is given twice, and takes one %s", row->name, row->value);
+        // fall through
     case TEXT:
         if (value[0] == '\0')
             return cli_complain(options, "--%s: '' is no %s", row->name, row->value);

@@ -43,6 +43,10 @@ bad_usage()
     refused 0 2 "'gaus' is no distribution (did you mean gauss?)" gen -n 1 --dist gaus -o out
     refused 0 2 "--types: 'U64' is none of u32|(did you mean u64?)" bench --types U64
     refused 0 2 "--memory: 'devise' is none of device|(did you mean device?)" bench -n 1 --memory devise
+    refused 0 2 "--key is given twice, and takes one KEY[,KEY ...]" sort in -o out --key a --key b
+    refused 0 2 "--at is given twice, and takes one PLACE[,PLACE ...]" select in --at 0 --type u64 --at 1
+    refused 0 2 "--values is given twice" sort in -o out --values a -O b --values c -O d
+    refused 0 2 "--values-output is given twice" sort in -o out --values a -O b -O d
     refused 0 2 "--quiet and --json" sort in -o out -q --json
     refused_drawn 2 "unknown option '-x'" check -x in
     refused_drawn 2 "unknown option '--verify'" check --verify in

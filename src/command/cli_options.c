@@ -156,9 +156,11 @@ const struct option_row cli_rows[] = {
      "measure how fast the disk of DIR is read and written, by all ranks at\n"
      "once, with a file of 1 GiB at most that is gone afterwards"},
 
-    {"engine", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,
+    {"engine", 0, SORT | GATHER | SELECT | BENCH | INFO, PLACEMENT, WORD,
      WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
      "what sorts on a rank (auto: cuda if every rank has a GPU)"},
+    {"engine", 0, PLAN, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
+     "what is to sort on a rank (auto: cuda, whatever is here)"},
     {"threads", 0, GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, NUMBER, "N",
      FIELD(sort.threads), "of each rank (0: the cores it is bound to)"},
     {"bind", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,

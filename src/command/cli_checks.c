@@ -219,7 +219,7 @@ static hsort_status check_hdf5(const struct cli_options *options)
 hsort_status cli_check_together(struct cli_options *options)
 {
     if (options->quiet && options->json)
-        return cli_complain(options, "--quiet and --json: one lacks what the other wants");
+        return cli_complain(options, "--quiet and --json: one leaves out the report that the other prints");
     if (options->quiet && options->progress == PROGRESS_AUTO)
         options->progress = PROGRESS_OFF;
     if (options->no_verify && cli_is_given(options, "verify"))

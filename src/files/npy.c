@@ -106,7 +106,7 @@ static hsort_status parse_key_descr(struct npy_text *text, struct dictionary *di
     if (npy_take(text, "[") || npy_take(text, "("))
         return status_fail(
             HSORT_FORMAT,
-            "%s: has a structured dtype; only plain keys can be sorted, unless --key names fields",
+            "%s: has a structured dtype, where keys are numbers; sort and check take it with --key NAME",
             text->path);
     TRY(npy_take_string(text, &descr));
     if (!read_key_type(descr, dictionary))

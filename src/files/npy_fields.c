@@ -222,6 +222,12 @@ static const char *advice_on(struct npy_word name)
                : "";
 }
 
+/* What may have been meant by a name that none has. */
+static const char *advice_on_order(const char *name)
+{
+    return name[0] == '-' || strchr(name, ':') ? "; descending is NAME:desc" : "";
+}
+
 /* Find the entry whose name `rest` begins with: the longest, since names may hold a dot. */
 static hsort_status find_entry(struct search *search, struct entry *found)
 {
@@ -253,7 +259,8 @@ static hsort_status find_entry(struct search *search, struct entry *found)
     list_names(search->text, names);
     return status_fail(HSORT_ARGUMENT, "%s: has no field '%.64s'%s%.*s%s%s%s", text.path, search->name,
                        above > 1 ? "; those of " : "; its fields are ", above > 1 ? (int)(above - 1) : 0,
-                       search->name, above > 1 ? " are " : "", names, advice);
+                       search->name, above > 1 ? " are " : "", names,
+                       advice[0] != '\0' ? advice : advice_on_order(search->name));
 }
 
 /* Take the [i] behind the name of an array, one for each dimension. */

@@ -57,8 +57,8 @@ static hsort_status check_positions(const struct selection *s)
 {
     for (int64_t i = 0; i < s->wanted; i++)
         if (s->positions[i] < 0 || s->positions[i] >= s->order.total)
-            return status_fail(HSORT_ARGUMENT, "position %lld of %lld keys", (long long)s->positions[i],
-                               (long long)s->order.total);
+            return status_fail(HSORT_ARGUMENT, "no position %lld: there are %lld keys, the first at 0",
+                               (long long)s->positions[i], (long long)s->order.total);
     return HSORT_OK;
 }
 

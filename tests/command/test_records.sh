@@ -210,7 +210,8 @@ bad_keys()
         [ -z "$none" ] || refused 1 2 "a key is empty" sort events.npy -o x --key "$none"
     done
     refused 0 2 "--key: '' is no KEY" sort events.npy -o x --key ""
-    refused 0 2 "has no field 'run:down'" sort events.npy -o x --key run:down
+    refused 0 2 "has no field 'run:down'; its fields are |; descending is NAME:desc" sort events.npy -o x --key run:down
+    refused 0 2 "has no field '-event'; its fields are |; descending is NAME:desc" sort events.npy -o x --key run,-event
     { npy 1 "{'descr': [('t:desc', '<u4')], 'fortran_order': False, 'shape': (2,), }"; printf '\2\0\0\0\1\0\0\0'; } >names.npy
     refused 0 2 "has no field 't'|with an order behind it, as NAME:desc:asc" sort names.npy -o x --key t:desc
     ok 0 sort names.npy -o x.npy --key t:desc:asc

@@ -102,7 +102,7 @@ refusals()
     refused 0 3 "missing/c.npy: cannot create" sort keys.npy -o x.npy --unique --counts missing/c.npy
     refused 0 2 "counts its duplicates by itself" check keys.npy --format gensort --unique
     refused 0 2 "--at PLACE is missing" select keys.npy
-    refused 0 2 "records.npy: has a structured dtype" select records.npy --at 0
+    refused 0 2 "records.npy: has a structured dtype|sort and check take it with --key" select records.npy --at 0
     refused 0 2 "select knows bare keys" select keys.npy --at 0 --format gensort
     local place
     for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3 "$(printf %060d 5)"; do

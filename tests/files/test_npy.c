@@ -319,6 +319,8 @@ static void test_fields(void)
     find("when", 40, 8, 'M', '<');
     find("n[1]", 56, 8, 'U', '<');
     find("half", 64, 2, 'f', '<');
+    miss("-id", "; descending is NAME:desc");
+    miss("in.x:descending", "; descending is NAME:desc");
     miss("none", "has no field 'none'; its fields are id, pos, in, when, n, half");
     miss("", "has no field ''");
     miss("i", "has no field 'i'");

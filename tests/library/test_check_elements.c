@@ -383,7 +383,8 @@ static void run_refusals(void)
             "no key type 99");
     refused(hsort_check_pairs(ctx, HSORT_U32, (hsort_order)7, keys, values, 4, 4, NULL, NULL, &result),
             "no order 7");
-    refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, NULL, NULL, NULL), "struct_size");
+    refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, NULL, NULL, NULL),
+            "result: is NULL, or its struct_size");
     refused(hsort_check_pairs(ctx, HSORT_U32, up, keys, values, 4, 4, NULL, NULL, &wrong), "struct_size");
     refused(hsort_check_records(ctx, records, 16, &field, 1, 4, NULL, NULL, &result),
             "4 bytes at 13 of a record of 16");

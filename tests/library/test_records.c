@@ -124,7 +124,7 @@ static void run_refusals(void)
     }
     index[2] = rank == size - 1 ? 4 * size : 0;
     refused(hsort_gather(ctx, values, 4, 4, index, other, 4, NULL), "outside");
-    refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){4 * size}, 1, other, NULL), "position");
+    refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){4 * size}, 1, other, NULL), "no position");
     refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){-1}, 1, other, NULL),
             "position -1");
     refused(hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, NULL, 1, other, NULL), "positions is NULL");

@@ -73,6 +73,9 @@ class Looks(Context):
         total = self._comm.allreduce(keys.count)
         if wanted.size and total == 0:
             raise error_of(_abi.Status.ARGUMENT, "there are no keys on any rank to select from")
+        beyond = wanted[(wanted < -total) | (wanted >= total)]
+        if beyond.size:
+            raise error_of(_abi.Status.ARGUMENT, f"no position {beyond[0]}: there are {total} keys, 0 to {total - 1}")
         wanted = np.array(np.where(wanted < 0, wanted + total, wanted), np.int64, order="C")
         self._call("hsort_select", keys.key.code, bool(descending), keys.pointer, keys.count, wanted.ctypes.data,
                    wanted.size, selected.pointer, stream)  # fmt: skip

@@ -35,7 +35,8 @@ def _find(dtype: np.dtype, path: str) -> Tuple[int, np.dtype]:
             offset, found = offset + step * base.itemsize, base
         else:
             if found.names is None or step not in found.names:
-                raise ValueError(f"order: there is no field {path!r} in {dtype}")
+                advice = "; descending is '-NAME'" if ":" in path else ""
+                raise ValueError(f"order: there is no field {path!r} in {dtype}{advice}")
             found, more = dict(found.fields or {})[step][:2]
             offset += more
     return offset, found

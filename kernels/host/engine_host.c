@@ -61,8 +61,10 @@ static hsort_status host_alloc_pages(struct engine *engine, size_t bytes, void *
     if (!fault_hit(FAULT_ALLOC) && bytes <= available)
         pages = aligned_alloc(alignment, bytes_rounded_up(bytes, alignment));
     if (!pages)
-        return status_fail(HSORT_HOST_MEMORY, "cannot allocate %zu bytes of host memory, %zu are available",
-                           bytes, available);
+        return status_fail(HSORT_HOST_MEMORY, "cannot allocate %zu bytes of host memory, %zu are available%s",
+                           bytes, available,
+                           bytes <= available ? ", but the system refuses: is there a limit, as of ulimit -v?"
+                                              : "");
 #ifdef MADV_HUGEPAGE
     if (bytes >= HUGE_PAGE)
         (void)madvise(pages, bytes, MADV_HUGEPAGE); // a wish: small pages do as well

@@ -1,6 +1,8 @@
 /* All of an engine but its sort and merge, against loops that do one key at a time: `test_engine host
  * [THREADS]` or `cuda`. Only the functions of kernels/engine.h are used, so both engines pass the same tests.
  * */
+#include <sys/resource.h>
+#include <unistd.h>
 #include "tests/kernels/engine_test.h"
 
 /* ---- memory ---- */
@@ -28,6 +30,31 @@ static void check_refused(hsort_status (*alloc)(struct engine *, size_t, void **
 static hsort_status refusal(void)
 {
     return is_cuda() ? HSORT_DEVICE_MEMORY : HSORT_HOST_MEMORY;
+}
+
+/* The machine has memory, and this process may take no more of it: the text says which it is. */
+static void test_address_limit(void)
+{
+#ifndef __SANITIZE_ADDRESS__ // which ends the process where the system refuses memory
+    struct rlimit was, small;
+    const size_t bytes = (size_t)64 << 20;
+    unsigned long pages = 0;
+    FILE *taken = fopen("/proc/self/statm", "r");
+    CHECK(taken && fscanf(taken, "%lu", &pages) == 1 && fclose(taken) == 0, "/proc/self/statm");
+    CHECK(getrlimit(RLIMIT_AS, &was) == 0, "getrlimit");
+    small = was;
+    small.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes / 8;
+    CHECK(setrlimit(RLIMIT_AS, &small) == 0, "setrlimit");
+    void *memory = &was;
+    const hsort_status status = ops->alloc(engine, bytes, &memory);
+    CHECK(setrlimit(RLIMIT_AS, &was) == 0, "setrlimit");
+    CHECK(status == HSORT_HOST_MEMORY && !memory, "beyond the limit: %s", hsort_strerror(status));
+    CHECK(strstr(status_text(), "ulimit -v"), "the text names no limit: \"%s\"", status_text());
+    status_clear();
+    CHECK(ops->alloc(engine, (size_t)1 << 50, &memory) == HSORT_HOST_MEMORY, "more than there is");
+    CHECK(!strstr(status_text(), "ulimit"), "the text names a limit: \"%s\"", status_text());
+    status_clear();
+#endif
 }
 
 static void test_memory(void)
@@ -541,6 +568,8 @@ int main(int argc, char **argv)
     open_engine(argc, argv);
     printf("test_engine %s: seed %llu\n", ops->name, (unsigned long long)seed);
     test_memory();
+    if (!is_cuda())
+        test_address_limit();
     test_exported_pages();
     test_space(is_cuda() ? SPACE_HOST : SPACE_ENGINE);
     test_limit();

@@ -21,17 +21,17 @@ static bool has_width(char kind, size_t number)
 {
     static const struct {
         char kind;
-        unsigned widths; /* bit n: of n bytes */
+        uint64_t widths; /* bit n: of n bytes */
     } kinds[] = {{'b', 1 << 1},
                  {'i', 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
                  {'u', 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
                  {'f', 1 << 2 | 1 << 4 | 1 << 8 | 1 << 12 | 1 << 16},
-                 {'c', 1 << 8 | 1 << 16 | 1 << 24},
+                 {'c', 1 << 8 | 1 << 16 | 1 << 24 | UINT64_C(1) << 32},
                  {'m', 1 << 8},
                  {'M', 1 << 8}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i].kind == kind)
-            return number < 32 && kinds[i].widths >> number & 1;
+            return number < 64 && kinds[i].widths >> number & 1;
     return kind == 'S' || kind == 'U' || kind == 'V';
 }
 

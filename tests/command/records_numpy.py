@@ -15,7 +15,7 @@ import numpy as np
 KEYS = ["<u4", ">u4", "<i4", ">i4", "<u8", ">u8", "<i8", ">i8", "<f4", ">f4", "<f8", ">f8", "|u1", "|b1", ">u2", "<u2", "|i1", "<i2", ">i2",
         "<f2", ">f2", "<M8[ns]", "<m8[us]",
         "S1", "S5", "S16", "V1", "V3", "V16"]
-OTHERS = ["<c8", "<c16", "<U3", "V7", "S20"]
+OTHERS = ["<c8", "<c16", np.dtype(np.clongdouble).str, "<U3", "V7", "S20"]
 RANKS = [1, 2, 3, 5]
 
 

@@ -1,9 +1,10 @@
-/* Numbers as options take them, and which word was meant by one that is not known. */
+/* Numbers as options take them, which word was meant by one that is not known, and what is shown of names. */
 #include <inttypes.h>
 #include <stddef.h>
 #include "src/command/cli.h"
 #include "src/command/report.h"
 #include "src/files/nearest.h"
+#include "src/files/npy_text.h"
 #include "src/files/number.h"
 #include "tests/support/ranks.h"
 
@@ -42,6 +43,7 @@ static void test_numbers(void)
         {"1kiB", 1 << 10},
         {"512Mi", 512 << 20},
         {"10GiB", INT64_C(10) << 30},
+        {"10Gib", INT64_C(10) << 30},
         {"3g", INT64_C(3) << 30},
         {"1T", INT64_C(1) << 40},
         {"1tI", INT64_C(1) << 40},
@@ -212,6 +214,8 @@ static void test_nearest(void)
         {"checkpiont", " (did you mean --checkpoint?)"},
         {"chekpoin", " (did you mean --checkpoint?)"},
         {"bananas", ""},
+        {"chexky", " (did you mean --check?)"},
+        {"chexx", ""},
         {"so", ""},
         {"", ""},
         {"x", ""},
@@ -229,6 +233,30 @@ static void test_nearest(void)
                           "u8|sort|soft|checkpoint|check|a_word_of_more_letters_than_are_looked_at");
         nearest_hint(&nearest, "--", hint);
         CHECK(strcmp(hint, cases[i].hint) == 0, "'%s':%s", cases[i].text, hint);
+    }
+}
+
+/* What a terminal is shown of a name. */
+static void test_printable(void)
+{
+    static const char *const cases[][2] = {
+        {"pos", "pos"},
+        {"\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80", "\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80"},
+        {"a\x1b[2J\x7f", "a?[2J?"},
+        {"\xe9", "?"},                                         // Latin-1
+        {"\xc2\x9b", "??"},                                    // a control of one character
+        {"\xe2\x80\xae", "???"},                               // turns the line round
+        {"\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80", "?????????"}, // too long, half a pair, beyond the last
+        {"\xe2\x80\xa8\xe2\x81\xa9", "??????"},                // ends the line, and such a turn
+        {"\xe0\x82\xaf", "???"},                               // too long
+        {"\xc3\xe9", "??"},                                    // no second byte
+        {"\xe4\xb8", "??"},                                    // cut off
+        {"0123456789012345678901234567", "0123456789012345678901234567"},
+        {"012345678901234567890123456\xc3\xa9", "012345678901234567890123456..."}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char shown[32];
+        npy_printable((struct npy_word){cases[i][0], strlen(cases[i][0])}, shown);
+        CHECK(strcmp(shown, cases[i][1]) == 0, "case %zu: '%s'", i, shown);
     }
 }
 
@@ -261,6 +289,7 @@ int main(int argc, char **argv)
     test_options();
     test_types();
     test_nearest();
+    test_printable();
     test_figures();
     return ranks_finish();
 }

@@ -13,6 +13,8 @@ from html.parser import HTMLParser
 NASTY = "<script>alert('1')</script> & \"two\" \u20ac \x01\x7f \U0001f600.npy"
 PHASES = ["read", "h2d", "local_sort", "exchange", "merge", "d2h", "gather", "write", "verify"]
 XML = "{http://www.w3.org/1999/xhtml}"
+TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1}
+KINDS = {"sort keys": 0, "local sort": 0, "sort": 1, "merge": 1, "send": 2, "copy": 3, "read file": 4, "write file": 4, "agree": 5}
 
 
 def made_up_run(ranks):
@@ -79,6 +81,154 @@ def wrong_figure(svg):
             return
 
 
+def figures_of(unit):
+    return {prefix + unit: 1000.0**i for i, prefix in enumerate(["", *"kMGTPE"])}
+
+
+def is_near(text, value, units):
+    """A number of four digits, with its unit."""
+    number, _, unit = text.partition(" ")
+    return unit in units and abs(float(number) * units[unit] - value) <= 5.1e-4 * abs(value)
+
+
+def rows_under(root, heading):
+    """The texts of the table under a heading that begins so, without its head."""
+    rows, under = [], False
+    for element in root.find(f"{XML}body"):
+        if element.tag == f"{XML}h2":
+            under = element.text.startswith(heading)
+        elif under and element.tag == f"{XML}table":
+            rows += [["".join(cell.itertext()) for cell in row] for row in element][1:]
+    return rows
+
+
+def wrong_facts(root, run):
+    facts = {row[0].text: "".join(row[1].itertext()) for row in root.find(f".//{XML}table[@class='facts']")}
+    wanted = {"output": run["output"], "order": run.get("order"), "by": run.get("key"), "index": run.get("index"), "build": run["build"]}
+    exchange = run.get("exchange") or "none"
+    wanted["how"] = f"engine {run['engine']}" + (f", exchange {exchange}" if exchange != "none" else "")
+    if exchange != "none" and "transport" in run:
+        wanted["how"] += f", transport {run['transport']}"
+    for name, texts in ("input", run["inputs"]), ("hosts", run.get("hosts") or []):
+        wanted[name] = ", ".join(texts[:16]) + (f", and {len(texts) - 16} more" if len(texts) > 16 else "")
+    verify = run["verify"]
+    wanted["verified"] = ", ".join(f"{name.replace('_', ' ')}: {'yes' if good else 'NO'}" for name, good in verify.items()) if verify else "no"
+    if job := run.get("job"):
+        wanted["job"] = f"{job['id']}, {job['scheduler']}, restarted {job['restarts']} times"
+    for name, text in wanted.items():
+        if facts.get(name, "") != shown(text or ""):
+            yield f"{name} is {facts.get(name)!r}, not {text!r}"
+    if (facts.get(None) == "The result is wrong.") != bool(verify and not all(verify.values())):
+        yield f"the result is {facts.get(None)!r}"
+    if "bytes" in run and not is_near(facts["size"], run["bytes"], figures_of("B")):
+        yield f"the size is {facts['size']}"
+    if run.get("gkeys_per_s") and run.get("keys"):
+        rates = facts["rate"].split(", ")
+        if not is_near(rates[0], run["gkeys_per_s"] * 1e9, figures_of("keys/s")) or not is_near(
+                rates[1], run["gkeys_per_s"] * 1e9 * run["bytes"] / run["keys"], figures_of("B/s")):  # fmt: skip
+            yield f"the rate is {facts['rate']}"
+    if run.get("passes") == 2 and f"{run['runs']} sorted runs, {run['segments']} segments" not in facts.get("passes", ""):
+        yield f"passes are {facts.get('passes')}"
+
+
+def wrong_tables(root, run, beside):
+    bytes_of = figures_of("B")
+    sums = [sum(value for phase, value in one["phases"].items() if phase not in beside) for one in run["per_rank"]]
+    phases = {row[0].replace(" beside the others", ""): row[1:] for row in rows_under(root, "Phases")}
+    for phase in run["per_rank"][0]["phases"]:
+        values = [one["phases"][phase] for one in run["per_rank"]]
+        if (phase in phases) != (max(values) >= 1e-6):
+            yield f"{phase} is in the table, or is not"
+        elif phase in phases:
+            most, rank, mean, least, times = phases[phase]
+            mean_of = sum(values) / len(values)
+            if not (is_near(most, max(values), TIMES) and is_near(mean, mean_of, TIMES) and is_near(least, min(values), TIMES)
+                    and values[int(rank)] == max(values) and abs(float(times) - max(values) / mean_of) < 0.006):  # fmt: skip
+                yield f"{phase}: {phases[phase]}"
+    paths = {row[0]: row[1:] for row in rows_under(root, "Paths")}
+    for name, path in (run.get("paths") or {}).items() if run["moved_bytes"] else ():
+        pairs, *sizes, seconds, rate = paths[name]
+        told = [path[size] for size in ("moved_bytes", "crossed_bytes", "moved_bytes_largest")]
+        if not (int(pairs) == path["pairs"] and all(is_near(*one, bytes_of) for one in zip(sizes, told)) and is_near(seconds, path["seconds"], TIMES)
+                and is_near(rate, path["gb_per_s"] * 1e9, figures_of("B/s"))):  # fmt: skip
+            yield f"the path {name}: {paths[name]}"
+    least = {row[0]: row[1:] for row in rows_under(root, "Beside the least")}
+    ranks, size, runs = run["ranks"], run.get("bytes"), run.get("run_bytes_on_disk") or 0
+    wanted = [("slowest rank", max(sums), sum(sums) / ranks, TIMES)]
+    if size:
+        wanted += [("bytes between ranks", run["moved_bytes"], size * (ranks - 1) / ranks, bytes_of),
+                   ("bytes read and written", 2 * (size + runs), 2 * size, bytes_of)]  # fmt: skip
+    for name, was, floor, units in wanted:
+        if name in least and not (is_near(least[name][0], was, units) and is_near(least[name][1], floor, units)
+                                  and abs(float(least[name][2]) - was / floor) < 0.006):  # fmt: skip
+            yield f"{name}: {least[name]}"
+
+
+def wrong_axis(svg, scale):
+    """Times below their lines, at `scale` for a second."""
+    for text in svg.iter(f"{XML}text"):
+        if text.get("text-anchor") == "middle" and text.text != "0":
+            number, unit = text.text.split(" ")
+            if abs(float(text.get("x")) - 190 - float(number) * TIMES[unit] * scale) > 0.5:
+                yield f"{text.text} stands at {text.get('x')}"
+
+
+def own_times(trace):
+    """By (of streams, name): seconds less those of the spans inside, and how many."""
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
+    around, own = {}, {}
+    for event in trace["traceEvents"]:
+        if event["ph"] != "X":
+            continue
+        thread = event["pid"], event["tid"]
+        stack, of_stream = around.setdefault(thread, []), names.get(thread, "").startswith("stream")
+        while stack and (len(stack) == 8 or stack[-1][0] <= event["ts"] + 0.0011):
+            stack.pop()
+        if stack:
+            own[stack[-1][1]][0] -= event["dur"] / 1e6
+        stack.append((event["ts"] + event["dur"], (of_stream, event["name"])))
+        one = own.setdefault((of_stream, event["name"]), [0, 0])
+        one[0] += event["dur"] / 1e6
+        one[1] += 1
+    return own
+
+
+def wrong_timeline(root, svg, trace):
+    scale = 780e6 / max(event["ts"] + event["dur"] for event in trace["traceEvents"] if event["ph"] == "X")
+    yield from wrong_axis(svg, scale)
+    for rect in svg.iter(f"{XML}rect"):
+        title = rect.find(f"{XML}title").text
+        if not (parts := re.match(r"(.*), (\S+ [mu]?s) at (\S+ [mu]?s)(, |$)", title)):
+            continue
+        name, length, begin = parts.group(1, 2, 3)
+        length, begin = (float(text.split()[0]) * TIMES[text.split()[1]] for text in (length, begin))
+        if abs(float(rect.get("width")) - length * scale) > 0.5 or abs(float(rect.get("x")) - 190 - begin * scale) > 0.5:
+            yield f"the bar of {title} is {rect.get('width')} wide, at {rect.get('x')}"
+            return
+        if name in KINDS and rect.get("class") != f"s{KINDS[name]}":
+            yield f"the bar of {title} is a {rect.get('class')}"
+            return
+    for mark in root.iter(f"{XML}span"):
+        name, kinds = "".join(mark.itertext()), [kind.get("class") for kind in mark if kind.get("class", "")[:1] == "s"]
+        if kinds and kinds != [f"s{KINDS.get(name, kinds[0][1:])}"]:
+            yield f"the mark of {name} is a {kinds}"
+    own = own_times(trace)
+    for of_stream, heading in (False, "Where time went, on threads"), (True, "Where time went, on streams"):
+        mine = {shown(name): one for (stream, name), one in own.items() if stream == of_stream}
+        everything, rows = sum(one[0] for one in mine.values()), rows_under(root, heading)
+        if len(rows) != min(14, len(mine)) or [row[0] for row in rows][:1] != sorted(mine, key=lambda name: -mine[name][0])[:1]:
+            yield f"{heading}: {len(rows)} of {len(mine)} names"
+        for name, time, percent, count in rows:
+            if abs(mine[name][0]) > 1e-9 and not (is_near(time, mine[name][0], TIMES) and int(count) == mine[name][1]
+                    and abs(float(percent) - 100 * mine[name][0] / everything) < 0.06):  # fmt: skip
+                yield f"{heading}: {name} {time}, {percent} %, {count} times, for {mine[name]}"
+    told = trace["otherData"]["ranks"]
+    off = re.search(r"off by (\S+ \w+)(?:, those of streams by (\S+ \w+) more)?\.", "".join(root.itertext()))
+    for text, member in zip(off.groups(), ("clock_error_us", "stream_error_us")):
+        if not is_near(text or "0 s", max(one.get(member) or 0 for one in told) / 1e6, TIMES):
+            yield f"{member}: {text}"
+
+
 def wrong(page, run, trace):
     tags = Tags()
     tags.feed(page)
@@ -98,6 +248,7 @@ def wrong(page, run, trace):
     deals = run.get("run_bytes_on_disk") and (run.get("values") or "%" in run["output"])
     if ("bytes read and written" in text) != bool(run["output"] and not others and not deals):
         yield "bytes of files are told where they are not known, or not told"
+    yield from wrong_facts(root, run)
     figures = list(root.iter(f"{XML}svg"))
     if len(figures) != bool(run.get("per_rank")) + bool(trace):
         yield f"{len(figures)} figures"
@@ -112,6 +263,8 @@ def wrong(page, run, trace):
         beside = ("read", "write") if run.get("passes") == 2 else ()
         seconds = {(one["rank"], phase): value for one in run["per_rank"] for phase, value in one["phases"].items() if phase not in beside}
         scale = sum(bars.values()) / max(sum(seconds.values()), 1e-12)
+        yield from wrong_axis(figures[0], scale)
+        yield from wrong_tables(root, run, beside)
         for place, value in seconds.items():
             if abs(bars.get(place, 0) - value * scale) > 0.02:
                 yield f"the bar of {place} is {bars.get(place, 0)} wide, for {value} s"
@@ -124,6 +277,7 @@ def wrong(page, run, trace):
         ranks = {event["pid"] for event in trace["traceEvents"]}
         if missing := {f"rank {rank}" for rank in ranks} - names:
             yield f"the timeline lacks {sorted(missing)[:3]}"
+        yield from wrong_timeline(root, figures[-1], trace)
         lost = sum(one["lost_spans"] for one in trace["otherData"]["ranks"])
         if (f"{lost} spans are lost" in text) != (lost > 0):
             yield f"{lost} spans are lost"
@@ -132,7 +286,12 @@ def wrong(page, run, trace):
 def self_test(page, run, trace):
     assert not list(wrong(page, run, trace)), list(wrong(page, run, trace))
     faults = [("<h1>", "<h1><script>"), ("</h1>", "</h1><script>1</script>"), ("&#60;script&#62;", "<script>"), ("</body>", "<img src='x'/></body>"),
-              ("<h2>Phases</h2>", ""), ("width=\"", "width=\"9"), ("rank 1<", "rank 2<"), ("spans are lost", ""), ("4.87 bytes", "4.86 bytes")]  # fmt: skip
+              ("<h2>Phases</h2>", ""), ("width=\"", "width=\"9"), ("rank 1<", "rank 2<"), ("spans are lost", ""), ("4.87 bytes", "4.86 bytes"),
+              ("17.18 GB", "17.19 GB"), ("28 GB/s", "28 MB/s"), ("transport mixed", "transport ipc"), ("and 24 more", "and 25 more"), ("</span>: yes", "</span>: no"),
+              ("The result is wrong.", ""), ("restarted 1", "restarted 2"), (">20 ms<", ">20 us<"), (">1</td><td class=\"n\">15 ms", ">0</td><td class=\"n\">15 ms"),
+              (">536.9 MB<", ">536.9 kB<"), (">1.049 MB<", ">1.049 GB<"), (">570 ms<", ">571 ms<"), (">8.59 GB<", ">17.18 GB<"), (">34.36 GB<", ">34.4 GB<"),
+              ("x=\"284.7\"", "x=\"285.7\""), ("x=\"346.0", "x=\"349.0"), ("400 ms at", "410 ms at"), ("class=\"s5\"", "class=\"s4\""),
+              (">1.2 s<", ">1.3 s<"), (">55.8<", ">56.8<"), (">400</td>", ">401</td>"), ("8 us more", "9 us more"), ("off by 1.5", "off by 2.5")]  # fmt: skip
     for old, new in faults:
         assert old in page, old
         try:

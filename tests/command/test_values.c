@@ -1,6 +1,8 @@
-/* Numbers as options take them, which word was meant by one that is not known, and what is shown of names. */
+/* Numbers as options take them, which word was meant by one that is not known, what is shown of names, what tells command lines
+ * apart, and what bench makes of times. */
 #include <inttypes.h>
 #include <stddef.h>
+#include "src/command/bench.h"
 #include "src/command/cli.h"
 #include "src/command/report.h"
 #include "src/files/nearest.h"
@@ -260,6 +262,100 @@ static void test_printable(void)
     }
 }
 
+/* options = a command line, whose words [256] must outlast them. */
+static void parse_line(const char *line, char *words, struct cli_options *options)
+{
+    char *argv[16] = {"hypersort"};
+    int argc = 1;
+    snprintf(words, 256, "%s", line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    CHECK(cli_parse(argc, argv, options) == HSORT_OK, "%s: %s", line, status_text());
+}
+
+/* Ranks see of two command lines what is not the same in them, of numbers that differ in their upper half as well. */
+static void test_digests(void)
+{
+    static const struct {
+        const char *one, *other, *name;
+    } cases[] = {
+        {"sort in -o out --device-memory 1G", "sort in -o out --device-memory 5G", "--device-memory"},
+        {"gen -o out -n 1", "gen -o out -n 4294967297", "--count"},
+        {"gen -o out -n 1 -s 1", "gen -o out -n 1 -s 4294967297", "--seed"},
+        {"plan in -n 2 --merge-gbs 1", "plan in -n 2 --merge-gbs 2", "--merge-gbs"},
+        {"plan in -n 2 --link-us 1", "plan in -n 2 --link-us 2", "--link-us"},
+        {"plan in -n 2 -n 3", "plan in -n 2 -n 4", "--ranks"},
+        {"check in --against a --against b", "check in --against ab", "--against"},
+        {"sort a b -o out", "sort ab -o out", "IN"},
+        {"sort in -o a", "sort in -o b", "--output"},
+        {"sort in -o a -r", "sort in -o a", "--reverse"},
+        {"sort in -o out --threads 1", "sort in -o out --threads 2", NULL},
+        {"sort in -o out", "sort -o out in", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t one[CLI_DIGESTS], other[CLI_DIGESTS];
+        struct cli_options options;
+        char words[256], name[CLI_DIGEST_NAME];
+        bool found = !cases[i].name;
+        parse_line(cases[i].one, words, &options);
+        cli_digest(&options, one);
+        parse_line(cases[i].other, words, &options);
+        cli_digest(&options, other);
+        for (int place = 0; place < CLI_DIGESTS; place++) {
+            const bool same = one[place] == other[place];
+            const bool named =
+                !same && cases[i].name && strcmp(cli_digest_name(&options, place, name), cases[i].name) == 0;
+            CHECK(same || named, "%s, %s: place %d", cases[i].one, cases[i].other, place);
+            found = found || named;
+        }
+        CHECK(found, "%s, %s: the same", cases[i].one, cases[i].other);
+    }
+}
+
+static bool is_near(double number, double wanted)
+{
+    return number >= wanted * (1 - 1e-12) && number <= wanted * (1 + 1e-12);
+}
+
+/* What bench makes of times that are given. */
+static void test_bench(void)
+{
+    double odd[] = {5, 1, 4, 2, 3}, even[] = {4, 1, 3, 2};
+    const struct bench_time of_odd = bench_time_of(odd, 5), of_even = bench_time_of(even, 4);
+    CHECK(of_odd.repeats == 5 && is_near(of_odd.median, 3) && is_near(of_odd.least, 1) &&
+              is_near(of_odd.most, 5),
+          "%g", of_odd.median);
+    CHECK(of_even.repeats == 4 && is_near(of_even.median, 2.5) && is_near(of_even.most, 4), "%g",
+          of_even.median);
+    struct bench_row row = {.keys = 6000000000, .time = {3, 2, 1, 9}, .right = true};
+    CHECK(bench_ratio(&row) <= 0, "a ratio without another library");
+    row.yardsticks[0] = (struct bench_time){3, 5, 1, 9};
+    CHECK(is_near(bench_ratio(&row), 2.5), "%g", bench_ratio(&row));
+    row.yardsticks[1] = (struct bench_time){3, 4, 3, 9};
+    CHECK(is_near(bench_ratio(&row), 2), "%g", bench_ratio(&row)); // beside the faster one
+
+    enum { MIXTURES = 21 };
+    const struct bench_input input = {.word = "mixtures:21", .mixtures = MIXTURES};
+    for (int by_ratio = 0; by_ratio < 2; by_ratio++) {
+        struct bench_row rows[MIXTURES];
+        for (int i = 0; i < MIXTURES; i++) {
+            const int figure = 1 + (8 * i + 3) % MIXTURES; // each of 1 to 21
+            rows[i] =
+                (struct bench_row){.keys = 840000000, .time = {1, 0.84 / figure, 0, 0}, .right = i % 10 > 0};
+            if (by_ratio)
+                rows[i].yardsticks[0] = (struct bench_time){1, 8.4, 0, 0};
+            snprintf(rows[i].input, sizeof rows[i].input, "%d", figure);
+        }
+        const struct bench_mixtures found = bench_mixtures_of(&input, rows);
+        const double times = by_ratio ? 10 : 1;
+        CHECK(is_near(found.worst, times) && is_near(found.tenth, 3 * times) &&
+                  is_near(found.median, 11 * times),
+              "%g %g %g", found.worst, found.tenth, found.median);
+        CHECK(found.count == MIXTURES && found.wrong == 3 && found.by_ratio == by_ratio &&
+                  strcmp(found.row.input, "1") == 0,
+              "%d of %d, worst %s", found.wrong, found.count, found.row.input);
+    }
+}
+
 /* Figures for people. */
 static void test_figures(void)
 {
@@ -290,6 +386,8 @@ int main(int argc, char **argv)
     test_types();
     test_nearest();
     test_printable();
+    test_digests();
+    test_bench();
     test_figures();
     return ranks_finish();
 }

@@ -6,7 +6,8 @@
  *     count  the last key is counted once too often        head    another than the first of the last key is kept
  *     least  the last key is not kept                                                              (of hsort_unique())
  *     carry  the first and the last element that came, of more than 8 bytes, change places
- *     spoil  a bit of the last one of them is flipped                                              (of hsort_gather()) */
+ *     spoil  a bit of the last one of them is flipped                                              (of hsort_gather())
+ *     reread a bit of the first row that is read back of an HDF5 file is */
 #include <stdlib.h>
 #include <string.h>
 #include "hypersort.h"
@@ -189,5 +190,21 @@ hsort_status __wrap_hsort_gather(hsort_context *ctx, const void *in, int64_t cou
         swap_elements(out, element_bytes, 0, out_count - 1);
     if (element_bytes > 8 && is_asked("spoil", out_count))
         ((char *)out)[(size_t)out_count * element_bytes - 1] ^= 1;
+    return status;
+}
+
+/* Not there in a build without HDF5, nor called then. */
+struct hdf5_out;
+__attribute__((weak)) hsort_status __real_hdf5_read_back(const struct hdf5_out *out, int column,
+                                                         int64_t first, int64_t count, void *rows);
+hsort_status __wrap_hdf5_read_back(const struct hdf5_out *out, int column, int64_t first, int64_t count,
+                                   void *rows);
+
+hsort_status __wrap_hdf5_read_back(const struct hdf5_out *out, int column, int64_t first, int64_t count,
+                                   void *rows)
+{
+    const hsort_status status = __real_hdf5_read_back(out, column, first, count, rows);
+    if (is_asked("reread", count))
+        *(char *)rows ^= 1;
     return status;
 }

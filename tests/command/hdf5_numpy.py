@@ -307,7 +307,7 @@ class HDF5Case:
         self.run("sort", *places, "-o", f"out.hdf5:{self.place}", *keys, *more, "--threads", int(self.rng.integers(1, 3)))
         if not self.why:
             self.compare(order, kept)
-        self.run("check", f"out.hdf5:{self.place}", *keys, *([] if self.files > 1 else ["--against", places[0]]))
+        self.run("check", f"out.hdf5:{self.place}", *keys, *(word for place in places for word in ("--against", place)))
         self.damage(places, keys)
         if before != [open(name, "rb").read() for name in with_inputs]:
             self.why.append("an input has changed")

@@ -29,71 +29,6 @@ drawn_groups()
         $MPIRUN --quiet -n RANKS || fail "the case above"
 }
 
-# What the cases below begin with.
-make_hdf5()
-{
-    "$h5py" -W ignore - <<'PYTHON'
-import h5py
-import numpy as np
-rng = np.random.default_rng(5)
-with h5py.File("snap.h5", "w") as file:
-    file["Header/n"] = 5
-    group = file.create_group("g")
-    group["id"] = rng.integers(0, 300, 1000).astype("<u8")
-    packed = {"chunks": (70, 3), "compression": "gzip", "maxshape": (None, 3)}
-    group.create_dataset("pos", data=rng.random((1000, 3)), **packed)
-    group["cube"] = rng.random((1000, 2, 2))
-    group["kind"] = np.zeros(1000, [("a", "<i4"), ("b", "S3")])
-    group["long"] = rng.random(1000).astype("<f16")
-    group["five"] = np.arange(5)
-    group["one"] = 7
-    group["soft"] = h5py.SoftLink("/g/id")
-    group["sub/more"] = np.arange(1000)
-    group["sub/few"] = np.arange(3)
-    group["sub/soft"] = h5py.SoftLink("/g/id")
-    group["sub/up"] = group
-    group["sub/type"] = np.dtype("<f4")
-    group["sub"].attrs["to"] = group.ref
-    group["id"].attrs["reference"] = group.ref
-    file["same/id"] = np.zeros(100, "<i4")
-    file["same/number"] = np.arange(100)
-    file["texts"] = np.array(["ab", "c"], dtype=h5py.string_dtype())
-    file["keys"] = rng.random(1000)
-    file["scalar"] = 3
-    bad = file.create_group("bad")
-    bad["id"] = np.arange(2)
-    bad["names"] = np.array(["ab", "c"], dtype=h5py.string_dtype())
-    refs = file.create_group("refs")
-    refs["id"] = np.arange(2)
-    refs.create_dataset("to", (2,), np.dtype([("a", "<i4"), ("r", h5py.ref_dtype)]))
-    wide = file.create_group("wide")
-    wide["id"] = np.arange(2)
-    wide["row"] = np.zeros((2, 65537), "u1")
-    lossy = file.create_group("lossy")
-    lossy["id"] = np.arange(100)
-    lossy.create_dataset("v", data=rng.random(100), scaleoffset=3)
-    strange = file.create_group("strange")
-    strange["id"] = np.arange(100)
-    strange.create_dataset("v", data=rng.random(100), compression="lzf")
-with h5py.File("other.h5", "w") as file:
-    file["g/id"] = np.arange(5, dtype="<u4")
-    file["g/pos"] = np.zeros((5, 3))
-with h5py.File("snap.h5") as given, h5py.File("uneven.h5", "w") as file:
-    for name in ("id", "pos", "cube", "kind", "long"):
-        file[f"g/{name}"] = given[f"g/{name}"][:10 if name != "pos" else 9]
-bytes_of_it = open("snap.h5", "rb").read()
-open("cut.h5", "wb").write(bytes_of_it[:len(bytes_of_it) // 2])
-with h5py.File("snap.h5") as file:
-    chunk = file["g/pos"].id.get_chunk_info(7)
-spoiled = bytearray(bytes_of_it)
-spoiled[chunk.byte_offset + 9:chunk.byte_offset + 40] = bytes(31)
-open("spoiled.h5", "wb").write(spoiled)
-open("none.h5", "wb").write(b"not at all" * 100)
-open("empty.h5", "wb")
-np.save("keys.npy", np.arange(5.0))
-PYTHON
-}
-
 # What cannot be, in one line and before any work.
 refusals()
 {
@@ -117,7 +52,9 @@ refusals()
     refused 0 2 "has no dataset with rows 'n', which --key names; none in it has rows" sort snap.h5:/Header -o x.h5:/g --key n
     refused 0 2 "snap.h5:/g: is a group: say by --key NAME|it has cube, " sort snap.h5:/g -o x.h5:/g
     refused 0 2 "snap.h5:/keys: has plain keys" sort snap.h5:/keys -o x.h5:/g --key 0
-    refused 0 2 "snap.h5:/g/kind: is not of plain numbers in one dimension: say by --key which" sort snap.h5:/g/kind -o x.h5:/g
+    for name in snap.h5:/g/kind other.h5:/twelve other.h5:/bf16; do
+        refused 0 2 "$name: is not of plain numbers in one dimension: say by --key which" sort $name -o x.h5:/g
+    done
     refused 0 2 "snap.h5:/scalar: has no dimension" sort snap.h5:/scalar -o x.h5:/g
     refused 0 2 "field 'pos' is an array: name one of it, as 'pos[0]'" sort snap.h5:/g -o x.h5:/g --key pos
     refused 0 2 "'pos[3]'|from 0 to 2" sort snap.h5:/g -o x.h5:/g --key 'pos[3]'
@@ -132,6 +69,9 @@ refusals()
     refused 0 2 "dataset 'v' is packed by filter 32000" sort snap.h5:/strange -o x.h5:/g "${key[@]}"
     refused 0 2 "other.h5:/g: dataset 'cube' cannot be opened" sort snap.h5:/g other.h5:/g -o x.h5:/g "${key[@]}"
     refused 0 2 "snap.h5:/g: dataset 'id' has another type or shape than in other.h5:/g" sort other.h5:/g snap.h5:/g -o x.h5:/g "${key[@]}"
+    refused 2 2 "other.h5:/q: dataset 'x' has another type or shape than in other.h5:/p" sort other.h5:/p other.h5:/q -o x.h5:/g "${key[@]}"
+    refused 0 2 "other.h5:/q: dataset 'x' has another type or shape than in other.h5:/p" check other.h5:/p "${key[@]}" --against other.h5:/q
+    refused 0 2 "other.h5:/signed: dataset 'signed' has another type or shape" check other.h5:/g/id --against other.h5:/signed
     refused 0 2 "uneven.h5:/g: dataset 'pos' has 9 rows, and 'cube' 10" sort snap.h5:/g uneven.h5:/g -o x.h5:/g "${key[@]}"
     refused 0 2 "snap.h5:/keys: is a dataset, and the first one a group" sort snap.h5:/g snap.h5:/keys -o x.h5:/g "${key[@]}"
     refused 0 2 "snap.h5:/g: has dataset 'cube', and other.h5:/g has none" check snap.h5:/g "${key[@]}" --against other.h5:/g
@@ -169,7 +109,7 @@ reports()
 {
     local words
     ok 3 sort snap.h5:/g -o x.h5:/g --key id,pos[1]:desc --json
-    json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc'"
+    json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc' and r['element_bytes'] == 95"
     json "r['datasets'] == ['cube', 'id', 'kind', 'long', 'pos', 'sub/more']"
     json "r['left'] == 'five (5 rows), one (no rows), soft (a link), sub/few (3 rows), sub/soft (a link), sub/type (a type), \
 sub/up (a group around it), reference of id (references), to of sub (references)'"
@@ -190,27 +130,28 @@ sub/up (a group around it), reference of id (references), to of sub (references)
     rm traced.h5 trace.json
     refused 2 2 "x.h5: is there already, and --no-clobber keeps it" sort snap.h5:/keys -o x.h5:/k --no-clobber
     # Into the file beside what it has; once more, in place of what it had.
-    ok 2 sort snap.h5:/keys -o x.h5:/deep/keys -r -q
+    ok 2 sort snap.h5:/keys -o x.h5:/deep/down -r --json
+    json "r['order'] == 'descending' and r['keys'] == 1000"
     ok 2 sort snap.h5:/g -o x.h5:/g --key id -q
-    ok 1 check x.h5:/deep/keys -r --against snap.h5:/keys
+    ok 1 check x.h5:/deep/down -r --against snap.h5:/keys
     ok 3 check x.h5:/g --key id --against snap.h5:/g
-    run 2 check snap.h5:/g --key id
-    [ "$code" = 1 ] && grep -q 'snap.h5:/g: not in order by id: row [0-9]* belongs before row ' "$work.err" || fail "check of no order"
     run 2 check x.h5:/g --key id --unique
     [ "$code" = 1 ] && grep -q 'x.h5:/g: row [0-9]* has the key of row [0-9]* again' "$work.err" || fail "check --unique"
     "$h5py" -c 'import h5py; h5py.File("border.h5", "w")["id"] = [1, 2, 2, 3]'
+    run 2 check border.h5:/id -r
+    [ "$code" = 1 ] && grep -q 'border.h5:/id: not in order by value:desc: row 1 belongs before row 0$' "$work.err" || fail "check of no order"
     run 2 check border.h5:/id --unique
     [ "$code" = 1 ] && grep -q 'border.h5:/id: row 2 has the key of row 1 again' "$work.err" ||
         fail "rows of equal keys on two ranks: exit code $code"
     ok 0 sort snap.h5:/bad/id -o once.h5:/id -q
     ok 7 sort once.h5:/id -o few.h5:/id -q --verify=reread
     # The same command makes the same file on any number of ranks.
-    ok 1 sort snap.h5:/keys -o one.h5:/k -q
-    ok 5 sort snap.h5:/keys -o five.h5:/k -q
-    run 0 sort snap.h5:/keys -o five.h5:/k -q --progress
-    grep -q 'carry 100 % of 7.81 KiB' "$work.err" || fail "--progress"
+    ok 1 sort snap.h5:/same -o one.h5:/k --key number -q
+    sleep 1 # no time is told
+    run 5 sort snap.h5:/same -o five.h5:/k --key number -q --progress
+    grep -q 'carry 100 % of 1.17 KiB' "$work.err" || fail "--progress"
     cmp -s one.h5 five.h5 || fail "the file depends on the number of ranks"
-    ok 2 sort snap.h5:/keys -o one.h5:/k -q
+    ok 2 sort snap.h5:/same -o one.h5:/k --key number -q
     cmp -s one.h5 five.h5 || fail "a file with nothing else grows when it is written again"
     rm -f x.h5 once.h5 few.h5 one.h5 five.h5 border.h5
 }
@@ -225,7 +166,9 @@ import numpy as np
 rng = np.random.default_rng(8)
 with h5py.File("nested.h5", "w", libver="latest") as file:
     group = file.create_group("g")
-    group["a"] = np.array([(i, -i) for i in range(501)], [("b/c", "<i4"), ("d", "<i4")])
+    # Of a structure the members that are told last may lie first.
+    kind = np.dtype({"names": ["b/c", "d"], "formats": ["<i4", "<i4"], "offsets": [8, 0], "itemsize": 12})
+    group["a"] = np.array([(i, -i) for i in range(501)], kind)
     group["a.b/c"] = rng.integers(0, 50, 501)
     group["x/z"] = rng.random(501)
     group["x.y"] = rng.random(501)
@@ -284,10 +227,28 @@ PYTHON
     refused 2 2 "snap.h5:/g: dataset 'a' cannot be opened" sort nested.h5:/g snap.h5:/g -o y.h5:/g --key a.d
     ok 2 sort nested.h5:/g -o y.h5:/g --key a.d -q
     "$h5py" -c 'import h5py
-with h5py.File("y.h5", "r+") as file: del file["g/x/z"]'
+with h5py.File("y.h5", "r+") as file:
+    assert list(file["g/a"]["d"]) == list(range(-500, 1))
+    del file["g/x/z"]' || fail "a structure whose members lie in another order"
     refused 0 2 "nested.h5:/g: has dataset 'x/z', and y.h5:/g has none of that name" \
         check nested.h5:/g --key a.d --against y.h5:/g
     rm nested.h5 x.h5 y.h5
+}
+
+# same_rows FILE KEY [PYTHON-STATEMENT]: /g of x.h5 has the datasets of /g in FILE in the stable order of KEY, and the statement holds.
+same_rows()
+{
+    "$h5py" - "$@" <<'PYTHON' || fail "the rows of $1, by $2"
+import sys
+import h5py
+import numpy as np
+with h5py.File(sys.argv[1]) as given, h5py.File("x.h5") as found:
+    order = np.argsort(given["g"][sys.argv[2]][...], kind="stable")
+    assert sorted(found["g"]) == sorted(given["g"])
+    for name in given["g"]:
+        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
+    exec(__import__("textwrap").dedent("".join(sys.argv[3:])))
+PYTHON
 }
 
 # Rows that are written in several pieces, of which ranks have different numbers; in chunks that no border respects.
@@ -305,14 +266,7 @@ with h5py.File("wide.h5", "w") as file:
     file.create_dataset("g/packed", data=rows, chunks=(13, 20000), compression="gzip", compression_opts=1)
 PYTHON
     ok 3 sort wide.h5:/g -o x.h5:/g --key id -q --verify=reread
-    "$h5py" - <<'PYTHON' || fail "rows in pieces"
-import h5py
-import numpy as np
-with h5py.File("wide.h5") as given, h5py.File("x.h5") as found:
-    order = np.argsort(given["g/id"][...])
-    for name in given["g"]:
-        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
-PYTHON
+    same_rows wide.h5 id
     rm wide.h5 x.h5
 }
 
@@ -329,17 +283,9 @@ with h5py.File("many.h5", "w", libver="latest") as file:
         group[f"{number}"] = rng.integers(0, 1 << number, 501)
 PYTHON
     ok 3 sort many.h5:/g -o x.h5:/g --key 7 -q
-    "$h5py" - <<'PYTHON' || fail "a group of many datasets"
-import h5py
-import numpy as np
-with h5py.File("many.h5") as given, h5py.File("x.h5") as found:
-    order = np.argsort(given["g/7"][...], kind="stable")
-    assert len(found["g"]) == 20
-    for name in given["g"]:
-        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
+    same_rows many.h5 7 '
     lists = [file["g"].id.get_create_plist() for file in (given, found)]
-    assert lists[0].get_link_creation_order() == lists[1].get_link_creation_order() != 0
-PYTHON
+    assert lists[0].get_link_creation_order() == lists[1].get_link_creation_order() != 0'
     rm many.h5 x.h5
 }
 
@@ -365,15 +311,7 @@ PYTHON
     before=$(sha256sum outside.bin part?.h5)
     ok 2 sort all.h5:/g -o x.h5:/g --key id -q
     [ "$(sha256sum outside.bin part?.h5)" = "$before" ] || fail "data outside of the input's file have changed"
-    "$h5py" - <<'PYTHON' || fail "rows that lie elsewhere"
-import h5py
-import numpy as np
-with h5py.File("all.h5") as given, h5py.File("x.h5") as found:
-    order = np.argsort(given["g/id"][...], kind="stable")
-    for name in ("id", "out"):
-        assert np.array_equal(given["g"][name][...][order], found["g"][name][...]), name
-        assert not found["g"][name].is_virtual and found["g"][name].external is None
-PYTHON
+    same_rows all.h5 id 'assert not any(found["g"][name].is_virtual or found["g"][name].external for name in ("id", "out"))'
     rm all.h5 x.h5 part?.h5 outside.bin
 }
 
@@ -381,7 +319,7 @@ PYTHON
 other_files()
 {
     mkdir in
-    "$h5py" "$SOURCE/tests/command/hdf5_other_files.py" || fail "its files"
+    "$h5py" "$SOURCE/tests/command/hdf5_files.py" others || fail "its files"
     local input key=(--key id)
     refused 3 2 "ext.h5:/e/P: leads to another file, by an external link" sort cor.h5:/P -o ext.h5:/e/P "${key[@]}"
     for input in e/P/id e/new/P soft/P self/P gone/P; do
@@ -442,6 +380,13 @@ PYTHON
     # What the first one has in another length is left, and named.
     ok 2 sort first.h5:/P length.h5:/P -o x.h5:/P --key id --json
     json "r['datasets'] == ['id'] and r['left'] == 'few (5 rows)' and r['records'] == 14"
+    ok 3 check x.h5:/P --key id --against first.h5:/P --against length.h5:/P --json
+    json "r['against']['same_records'] and r['against']['files'] == ['first.h5:/P', 'length.h5:/P']"
+    refused 2 2 "more.h5:/P/id: is a dataset, and the first one a group" \
+        check x.h5:/P --key id --against first.h5:/P --against more.h5:/P/id
+    run 2 check x.h5:/P --key id --against first.h5:/P --against first.h5:/P
+    [ "$code" = 1 ] && grep -qF 'x.h5:/P: does not hold the rows of first.h5:/P and 1 more' "$work.err" ||
+        fail "check of HDF5 --against two others: exit code $code"
     ok 3 sort first.h5:/P length.h5:/P groups.h5:/P -o x.h5:/P --key id --json
     json "r['left'] == 'few (5 rows), none (a group that the first file lacks), none/in_it (a group that the first file lacks)'"
     rm first.h5 more.h5 inner.h5 length.h5 groups.h5 x.h5
@@ -500,18 +445,19 @@ wrong_library()
     local HYPERSORT=$BUILD/tests/hypersort_broken damage words before
     before=$(contents)
     while IFS='|' read -r damage group words; do
-        BROKEN_ELEMENTS=$damage run 3 sort "snap.h5:/$group" -o x.h5:/g --key id
+        BROKEN_ELEMENTS=$damage run 3 sort "snap.h5:/$group" -o x.h5:/g --key id --verify=reread
         [ "$code" = 1 ] && grep -qF "snap.h5:/$group: $words; nothing was written" "$work.err" && [ "$(contents)" = "$before" ] ||
             fail "a sort that does '$damage': exit code $code"
         grep -q '^verified .*NOT' "$work.out" || fail "a sort that does '$damage': the report does not say so"
         BROKEN_ELEMENTS=$damage ok 0 sort "snap.h5:/$group" -o x.h5:/g --key id --no-verify
         run 0 check x.h5:/g --key id --against "snap.h5:/$group"
-        [ "$code" = 1 ] || [ "$damage" = ties ] || fail "check after '$damage': exit code $code" # which file cannot tell
+        [ "$code" = 1 ] || [[ $damage = ties || $damage = reread ]] || fail "check after '$damage': exit code $code" # which file cannot tell
         rm -f x.h5
     done <<'DAMAGE'
 carry|g|dataset 'cube': its rows are not beside what belongs to them
 spoil|g|dataset 'cube': its rows are not beside what belongs to them
 index|g|the sorted keys are not in order
+reread|g|dataset 'cube': the output does not have what was written to it
 ties|same|the sorted keys are not in the order of the input where they are equal
 DAMAGE
 }
@@ -535,6 +481,7 @@ failures_of_ranks()
     fails 3 write:2:5 "rank 2 on |old.h5: dataset 'pos' cannot be written: No space left on device"
     fails 3 commit:1 "rank 1 on |old.h5: cannot be brought to disk"
     fails 3 changed:2 "rank 2 on |snap.h5:/g: was changed while it was read"
+    HYPERSORT_FAULT=changed:1 refused 3 3 "rank 1 on |snap.h5:/g: was changed while it was read" check snap.h5:/g --key id
     fails 5 alloc:1:4 "rank 1 on "
     # A rank for which the others wait inside of HDF5 ends the run by itself.
     patient fails 3 apart:1:3 "old.h5: dataset 'kind' cannot be written"
@@ -595,6 +542,6 @@ PYTHON
 }
 
 [ -n "${PARTS:-}" ] || drawn_groups
-make_hdf5
+"$h5py" -W ignore "$SOURCE/tests/command/hdf5_files.py" first || exit 1
 run_parts refusals usage reports groups pieces many_datasets elsewhere other_files later_files order_of_making wrong_library failures_of_ranks stopped full_disk
 finish

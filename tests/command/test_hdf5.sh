@@ -153,6 +153,9 @@ sub/up (a group around it), reference of id (references), to of sub (references)
     cmp -s one.h5 five.h5 || fail "the file depends on the number of ranks"
     ok 2 sort snap.h5:/same -o one.h5:/k --key number -q
     cmp -s one.h5 five.h5 || fail "a file with nothing else grows when it is written again"
+    "$h5py" -c 'import h5py; h5py.File("one.h5", "r+").attrs["kept"] = 5'
+    ok 2 sort snap.h5:/same -o one.h5:/k --key number -q
+    "$h5py" -c 'import h5py; assert h5py.File("one.h5").attrs["kept"] == 5' || fail "an attribute above what is replaced is gone"
     rm -f x.h5 once.h5 few.h5 one.h5 five.h5 border.h5
 }
 
@@ -264,6 +267,7 @@ with h5py.File("wide.h5", "w") as file:
     rows[:, [0, 30000, -1]] = rng.integers(0, 256, (1201, 3))
     file["g/plain"] = rows
     file.create_dataset("g/packed", data=rows, chunks=(13, 20000), compression="gzip", compression_opts=1)
+    file.create_dataset("g/whole", data=rows, chunks=(1201, 60000)) # a chunk is more than a piece
 PYTHON
     ok 3 sort wide.h5:/g -o x.h5:/g --key id -q --verify=reread
     same_rows wide.h5 id

@@ -49,7 +49,7 @@ good_forms()
         csv "all((x['moved_bytes'] != '0') == ($ranks > 1) for x in rows if x['input'] == 'nan')"
         csv "all(float(x['ms_min']) <= float(x['ms']) <= float(x['ms_max']) for x in rows)"
         csv "all(len(x) == 7 + 2 + 5 + 5 + 6 + 1 for x in rows) and [x['input'] for x in rows[:4]] == ['nan', 'mixture:0', 'mixture:1', 'mixture:2']"
-        csv "all('worst' in note and 'gkeys_per_s' in note for note in notes[1:])"
+        csv "all(f'worst {s[0]} (mixture:' in note and f'), 10th percentile {s[0]}, median {s[1]}, gkeys_per_s' in note for note, s in zip(notes[1:], (sorted(x['gkeys_per_s'] for x in rows[i + 1:i + 4]) for i in range(0, len(rows), 4))))"
         # What scripts take columns for, in their order.
         grep -q '^ranks,memory,exchange,path,type,input,keys,ms,gkeys_per_s,h2d_ms,local_sort_ms,exchange_ms,merge_ms,d2h_ms,moved_bytes,result,' "$work.out" ||
             fail "--form csv: the columns are others"
@@ -72,6 +72,12 @@ good_forms()
     # Of two calls the median lies halfway.
     ok 0 "${host[@]}" --repeats 2 -n 1000,4K --types u64 --form json
     json "all(abs(2 * t['median'] - t['min'] - t['max']) <= 1e-6 * t['max'] for t in (x['seconds'] for x in r['rows']))"
+    ok 0 "${host[@]}" --repeats 2 -n 300K,1M --form csv
+    csv "len(rows) == 4 and all(abs(2 * float(x['ms']) - float(x['ms_min']) - float(x['ms_max'])) < 3e-4 for x in rows)"
+    csv "all(abs(float(x['gkeys_per_s']) - int(x['keys']) / float(x['ms']) / 1e6) < 6e-4 for x in rows)"
+    ok 0 "${host[@]}" --repeats 2 -n 300K,1M
+    awk '/^malloc / { rows++; wrong += (2 * $5 - $6 - $7) ^ 2 > 9e-8 || $6 > $7 || ($8 - $4 / $5 / 1e6) ^ 2 > 36e-8 }
+        END { exit !(rows == 4 && wrong == 0) }' "$work.out" || fail "--form table: ms, min, max and Gkeys/s do not fit together"
     # A size that no machine has memory for is left out, and the next is measured.
     for ranks in 0 3; do
         ok "$ranks" "${host[@]}" -n 2^40,1000 --types u64 --form json
@@ -79,6 +85,11 @@ good_forms()
     done
     ok 0 "${host[@]}" -n 2^40,1000 --types u64 --form csv
     csv "len(rows) == 1 and notes[1].startswith('# left out: malloc, u64, all inputs, 1099511627776 keys: ')"
+    ok 0 "${host[@]}" -n 2^40,1000 --types u64
+    grep -qE '^malloc +u64 +all inputs +1099511627776 left out: .*[a-z0-9]$' "$work.out" || fail "--form table: a size that is left out"
+    ok 0 "${host[@]}" -n 2^40,1000 --types u64 --form markdown
+    grep -qE '^\| malloc +\| u64 +\| all inputs +\| 1099511627776 \| left out: .*[a-z0-9] \|$' "$work.out" ||
+        fail "--form markdown: a size that is left out"
     ok 2 "${host[@]}" -n 5K --exchange direct --local 7 --transport staged --threads 2 --form csv
     csv "all(x['exchange'] == 'direct' and x['path'] == 'staged' for x in rows)"
     # As sort does, a bench names no exchange where keys take two passes.

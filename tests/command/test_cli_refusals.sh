@@ -136,7 +136,7 @@ bad_input()
     refused 2 2 "out.npy: NumPy has no dtype for bf16 keys|or --format raw" gen -n 10 --type bf16 -o out.npy
 
     local start
-    for start in 'PK\3\4' '\x89HDF\r\n\x1a\n' 'PAR1PAR1' '\x1f\x8b\b\0' '\x28\xb5\x2f\xfd' '\x93NUMPY\1\0'; do
+    for start in 'PK\3\4' '\x89HDF\r\n\x1a\n' 'PAR1PAR1' '\x1f\x8b\b\0' '\x28\xb5\x2f\xfd' '\x93NUMPY\1\0' 'SIMPLE  ='; do
         # shellcheck disable=SC2059  # bytes
         { printf "$start"; head -c 64 good.raw; } | head -c 64 >other.raw
         refused 0 2 "other.raw: begins as a .|say --format raw" sort other.raw --type u64 -o out
@@ -144,7 +144,9 @@ bad_input()
         ok 0 sort other.raw --format raw --type u64 -o out
         rm out
     done
-    rm other.raw
+    printf 'SIMPLE  ' >other.raw # which ends before it is one
+    ok 0 sort other.raw --type u64 -o out
+    rm out other.raw
     : >empty.npy
     head -c 40 good.npy >cut.npy
     head -c 1000 good.npy >short.npy

@@ -74,9 +74,9 @@ good_forms()
     json "all(abs(2 * t['median'] - t['min'] - t['max']) <= 1e-6 * t['max'] for t in (x['seconds'] for x in r['rows']))"
     ok 0 "${host[@]}" --repeats 2 -n 300K,1M --form csv
     csv "len(rows) == 4 and all(abs(2 * float(x['ms']) - float(x['ms_min']) - float(x['ms_max'])) < 3e-4 for x in rows)"
-    csv "all(abs(float(x['gkeys_per_s']) - int(x['keys']) / float(x['ms']) / 1e6) < 6e-4 for x in rows)"
+    csv "all(abs(float(x['gkeys_per_s']) - int(x['keys']) / float(x['ms']) / 1e6) < 2e-3 for x in rows)"
     ok 0 "${host[@]}" --repeats 2 -n 300K,1M
-    awk '/^malloc / { rows++; wrong += (2 * $5 - $6 - $7) ^ 2 > 9e-8 || $6 > $7 || ($8 - $4 / $5 / 1e6) ^ 2 > 36e-8 }
+    awk '/^malloc / { rows++; wrong += (2 * $5 - $6 - $7) ^ 2 > 9e-8 || $6 > $7 || ($8 - $4 / $5 / 1e6) ^ 2 > 4e-6 }
         END { exit !(rows == 4 && wrong == 0) }' "$work.out" || fail "--form table: ms, min, max and Gkeys/s do not fit together"
     # A size that no machine has memory for is left out, and the next is measured.
     for ranks in 0 3; do

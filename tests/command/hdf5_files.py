@@ -95,7 +95,7 @@ def virtual(name, source, dataset):
 
 
 def links():
-    for name in ("cor.h5", "victim.h5"):
+    for name in ("cor.h5", "victim.h5", "50%.h5"):
         with h5py.File(name, "w") as file:
             file["P/id"] = np.arange(9)[::-1]
     with h5py.File("only.h5", "w") as file:
@@ -110,6 +110,8 @@ def links():
 
 def virtuals():
     virtual("in/of_victim.h5", "../victim.h5", "P/id")
+    virtual("of_percent.h5", "50%%.h5", "P/id")
+    virtual("of_moved.h5", "/nowhere/victim.h5", "P/id")  # which lies beside it
     virtual("of_virtual.h5", "in/of_victim.h5", "P/id")
     virtual("of_link.h5", "ext.h5", "e/P/id")
     virtual("of_itself.h5", ".", "P/id")

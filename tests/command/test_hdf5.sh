@@ -330,13 +330,14 @@ other_files()
         refused 0 2 "ext.h5:/$input: leads to another file" sort cor.h5:/P -o "ext.h5:/$input" "${key[@]}"
     done
     refused 2 2 "only.h5:/e/P: leads to another file" sort cor.h5:/P -o only.h5:/e/P "${key[@]}"
-    for input in ext.h5:/e/P ext.h5:/soft/P in/of_victim.h5:/P of_virtual.h5:/P of_link.h5:/P of_own.h5:/P; do
+    for input in ext.h5:/e/P ext.h5:/soft/P in/of_victim.h5:/P of_virtual.h5:/P of_link.h5:/P of_own.h5:/P of_moved.h5:/P; do
         refused 0 2 "victim.h5: is the input; the output must be another file" sort "$input" -o victim.h5:/P "${key[@]}"
     done
     refused 0 2 "victim.h5: is the input; the output must be another file" sort ext.h5:/e/P/id -o victim.h5:/P
     refused 3 2 "victim.h5: is the input; the output must be another file" sort cor.h5:/P ext.h5:/e/P -o victim.h5:/P "${key[@]}"
     refused 0 2 "raw.h5: is the input; the output must be another file" sort in/of_bytes.h5:/P -o raw.h5:/P "${key[@]}"
     refused 0 2 "block2.h5: is the input; the output must be another file" sort of_blocks.h5:/P -o block2.h5:/P "${key[@]}"
+    refused 0 2 "50%.h5: is the input; the output must be another file" sort of_percent.h5:/P -o 50%.h5:/P "${key[@]}"
     refused 2 2 "of_itself.h5:/P: a virtual dataset leads to itself" sort of_itself.h5:/P -o x.h5:/P "${key[@]}"
     # What is itself a link is replaced, not what it leads to.
     local before
@@ -355,7 +356,7 @@ other_files()
     else
         echo "skipped, an output that cannot be read: another user cannot run $HYPERSORT"
     fi
-    chmod 700 . && rm -r open in cor.h5 victim.h5 ext.h5 only.h5 of_*.h5 raw.h5 block?.h5
+    chmod 700 . && rm -r open in cor.h5 victim.h5 50%.h5 ext.h5 only.h5 of_*.h5 raw.h5 block?.h5
 }
 
 # Several files, of which a later one has datasets that the first one lacks.

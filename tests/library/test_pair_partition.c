@@ -2,7 +2,8 @@
  * inputs, counts and kinds of memory, held bit for bit against a stable sort of all of them on every rank.
  *
  *     values travel    the statistics have no gather; certain where keys are spread evenly, and never where there are too few of
- *                      them, on a rank alone, or where more pairs lie at the edge of a rank's part than are sorted apart
+ *                      them, on a rank alone, where some rank's values have no place to travel from, or where more pairs lie at
+ *                      the edge of a rank's part than are sorted apart
  *
  *     test_pair_partition       the host engine
  *     test_pair_partition cuda  the cuda engine, with arrays in all kinds of memory, and more pairs
@@ -11,7 +12,7 @@
  *     test_pair_partition_nodes          as if some ranks were on other nodes: what goes there is packed */
 #include "tests/library/drawn_array.h"
 #include "hypersort.h"
-#include "kernels/base/keytype.h"
+#include "kernels/base/key_width.h"
 #include "tests/support/distributions.h"
 #include "tests/support/layout.h"
 #ifdef SHARED_ENGINE
@@ -42,6 +43,7 @@ struct trial {
     hsort_order order;
     size_t value_bytes; /* of a record, all */
     bool in_place;
+    bool odd;   /* values of the last rank lie at an odd address */
     bool hides; /* pairs that the sample does not have lie between two keys of it, in the middle */
     int64_t in_counts[MOST_RANKS], out_counts[MOST_RANKS];
 };
@@ -117,6 +119,12 @@ static void make_pairs(const struct trial *t, const struct input_source *source,
     }
 }
 
+/* Bytes before this rank's values. */
+static size_t odd_bytes(const struct trial *t)
+{
+    return t->odd && rank == size - 1;
+}
+
 static hsort_status run_call(const struct trial *t, struct array *keys, struct array *values,
                              struct array *keys_out, struct array *values_out)
 {
@@ -124,15 +132,15 @@ static hsort_status run_call(const struct trial *t, struct array *keys, struct a
     const int64_t in = t->in_counts[rank], out = t->out_counts[rank];
     const hsort_field field = {
         .type = type, .order = t->order, .offset = t->value_bytes - hsort_type_bytes(type)};
+    unsigned char *from = values->memory + odd_bytes(t), *to = values_out->memory + odd_bytes(t);
     if (t->call == RECORDS)
         return hsort_sort_records_to(ctx, values->memory, t->value_bytes, &field, 1, in, values_out->memory,
                                      out, NULL);
     if (t->call == ARGSORT)
         return hsort_argsort(ctx, type, t->order, keys->memory, in, (int64_t *)(void *)values_out->memory,
                              keys_out->memory, out, NULL);
-    return hsort_sort_pairs_to(ctx, type, t->order, keys->memory, values->memory, t->value_bytes, in,
-                               t->call == VALUES_ALONE ? NULL : keys_out->memory, values_out->memory, out,
-                               NULL);
+    return hsort_sort_pairs_to(ctx, type, t->order, keys->memory, from, t->value_bytes, in,
+                               t->call == VALUES_ALONE ? NULL : keys_out->memory, to, out, NULL);
 }
 
 /* Are keys that a rank sends to another one long enough to be packed? Values do not count: as many bytes as with them may cross where
@@ -143,19 +151,34 @@ static bool long_parts(const struct trial *t)
     return message > 0 && keys / (size_t)size / (size_t)size >= message / 2;
 }
 
+/* Can values travel, if there are enough pairs? Those of 4 and 8 bytes go with keys that are one array of numbers, from and to where
+ * they are aligned; others also with codes of keys, which nobody wants back then. */
+static bool can_travel(const struct trial *t)
+{
+    const bool bare = hsort_type_bytes(t->input.type) >= 4;
+    if (t->call != RECORDS && (t->value_bytes == 4 || t->value_bytes == 8))
+        return bare && !t->odd;
+    return bare || t->call != PAIRS;
+}
+
 /* Did values travel? An argsort gathers none in either way. */
 static void look_at_stats(const struct trial *t)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
-    const bool can = size > 1 && t->input.count >= LEAST && !t->hides;
+    const bool can = size > 1 && t->input.count >= LEAST && !t->hides && can_travel(t);
     CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK, "%s", hsort_last_error(ctx));
     if (size == 1 || t->call == ARGSORT)
         return;
     const bool travel = stats.seconds[HSORT_PHASE_GATHER] == 0;
     *(travel ? &travelled : &others) += 1;
     CHECK(can || !travel, "values travel: %s", what);
-    CHECK(!can || t->input.distribution != INPUT_UNIFORM || t->input.count < 4 * LEAST || travel,
+    CHECK(!can || hsort_type_bytes(t->input.type) < 4 || t->input.distribution != INPUT_UNIFORM ||
+              t->input.count < 4 * LEAST || travel,
           "values do not travel: %s", what);
+    CHECK(!travel || (stats.seconds[HSORT_PHASE_EXCHANGE] > 0 &&
+                      hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_PARTITION),
+          "values travel by exchange %d in %g s: %s", (int)hsort_exchange_in_use(ctx),
+          stats.seconds[HSORT_PHASE_EXCHANGE], what);
     CHECK(stats.crossed_bytes <= stats.crossed_plain_bytes, "more bytes cross than there are: %s", what);
     CHECK(!on_nodes || !travel || t->call == RECORDS || t->input.distribution != INPUT_UNIFORM ||
               !long_parts(t) || stats.crossed_plain_bytes < MANY ||
@@ -172,30 +195,36 @@ static void run_trial(const struct trial *t)
     struct place *order = malloc((size_t)(t->input.count + 1) * sizeof *order);
     for (int64_t i = 0; i < t->input.count; i++) {
         const uint64_t key = key_of(t, &source, i);
-        order[i] = (struct place){
-            key_bytes == 4 ? keymap_encode_u32(map, (uint32_t)key) : keymap_encode_u64(map, key), i};
+        order[i] = (struct place){(uint64_t)keymap_encode(map, key), i};
     }
     order = sort_places(order, t->input.count);
     snprintf(what, sizeof what,
-             "%s %s of %lld %s:%d, order %d, values of %zu, seed %llu, rank %d of %d: %lld to %lld%s",
+             "%s %s of %lld %s:%d, order %d, values of %zu, seed %llu, rank %d of %d: %lld to %lld%s%s",
              call_names[t->call], hsort_type_name(t->input.type), (long long)t->input.count,
              distribution_word(t->input.distribution), t->input.parameter, (int)t->order, t->value_bytes,
              (unsigned long long)t->input.seed, rank, size, (long long)in, (long long)out,
-             t->in_place ? ", in place" : "");
+             t->in_place ? ", in place" : "", t->odd ? ", at an odd address" : "");
 
+    const size_t odd = odd_bytes(t);
     unsigned char *made[2] = {malloc((size_t)(in + out + 1) * key_bytes),
                               malloc((size_t)(in + out + 1) * t->value_bytes)};
-    make_pairs(t, &source, NULL, layout_before(t->in_counts, rank), in, made[0], made[1]);
+    made[1][0] = POISON; // what lies before values at an odd address
+    make_pairs(t, &source, NULL, layout_before(t->in_counts, rank), in, made[0], made[1] + odd);
     struct array keys = array_make(made[0], (size_t)in * key_bytes),
-                 values = array_make(made[1], (size_t)in * t->value_bytes), keys_out = {0}, values_out = {0};
+                 values = array_make(made[1], odd + (size_t)in * t->value_bytes), keys_out = {0},
+                 values_out = {0};
     if (!t->in_place) {
         keys_out = array_make(NULL, (size_t)out * key_bytes);
-        values_out = array_make(NULL, (size_t)out * t->value_bytes);
+        values_out = array_make(NULL, odd + (size_t)out * t->value_bytes);
     }
     struct array *to_keys = t->in_place ? &keys : &keys_out, *to_values = t->in_place ? &values : &values_out;
+    CHECK(hsort_sort(ctx, HSORT_U8, HSORT_ASCENDING, NULL, 0, NULL) == HSORT_OK &&
+              hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_AUTO,
+          "no keys are sorted by exchange %d: %s", (int)hsort_exchange_in_use(ctx), hsort_last_error(ctx));
     const hsort_status status = run_call(t, &keys, &values, to_keys, to_values);
     CHECK(status == HSORT_OK, "%s: %s", hsort_last_error(ctx), what);
-    make_pairs(t, &source, order, layout_before(t->out_counts, rank), out, made[0], made[1]);
+    made[1][0] = POISON;
+    make_pairs(t, &source, order, layout_before(t->out_counts, rank), out, made[0], made[1] + odd);
     if (t->call == PAIRS || t->call == ARGSORT)
         expect(to_keys, made[0]);
     expect(to_values, made[1]);
@@ -252,6 +281,21 @@ static void run_hidden(uint64_t seed)
     run_trial(&t);
 }
 
+/* Values that can not travel: of a rank at an odd address, and with keys that have no code of their own and are wanted back. */
+static void run_staying(uint64_t seed)
+{
+    struct trial t = {.input = {.distribution = INPUT_UNIFORM, .count = 4 * LEAST, .seed = seed}};
+    layout_counts(LAYOUT_BALANCED, t.input.count, size, seed, t.in_counts);
+    layout_counts(LAYOUT_BALANCED, t.input.count, size, seed, t.out_counts);
+    for (int call = PAIRS; call <= VALUES_ALONE; call++) {
+        t.call = (enum call)call;
+        t.input.type = HSORT_U64, t.value_bytes = 8, t.odd = true;
+        run_trial(&t);
+        t.input.type = HSORT_U16, t.value_bytes = 12, t.odd = false;
+        run_trial(&t);
+    }
+}
+
 /* For some seconds; log: of the most pairs of a trial. */
 static void run_all(uint64_t seed, int log, int least, double seconds)
 {
@@ -304,6 +348,7 @@ int main(int argc, char **argv)
         buffer_kinds = device_buffer_kinds(cuda ? infos[rank].gpu_index : -1);
         if (!cuda) // of the other engine's map this says nothing
             run_hidden(seed);
+        run_staying(seed);
         if (small)
             run_all(seed, SMALL_LOG, CALLS, 0);
         else

@@ -57,8 +57,14 @@ static void run_all(enum call first, uint64_t seed)
 
 /* ---- refusals ----------------------------------------------------------------------------------------------------------- */
 
+/* Of an argument, on every rank in the same words, some of which are known. Collective. */
 static void refused(hsort_status status, const char *line)
 {
+    char first[1024];
+    snprintf(first, sizeof first, "%s", hsort_last_error(ctx));
+    MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+    CHECK(strcmp(first, hsort_last_error(ctx)) == 0, "rank %d: \"%s\", rank 0: \"%s\"", rank,
+          hsort_last_error(ctx), first);
     CHECK(status == HSORT_ARGUMENT, "%d: %s", (int)status, line);
     CHECK(strstr(hsort_last_error(ctx), line), "\"%s\" says nothing of \"%s\"", hsort_last_error(ctx), line);
 }
@@ -118,6 +124,9 @@ static void run_refusals(void)
         refused(
             hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){rank == 0}, 1, other, NULL),
             differs);
+        refused(
+            hsort_select(ctx, HSORT_U32, HSORT_ASCENDING, keys, 4, (int64_t[]){0}, rank == 0, other, NULL),
+            differs);
         refused(hsort_gather(ctx, values, 4, rank == 0 ? 4 : 2, index, other, 4, NULL), differs);
         refused((rank == 0 ? hsort_gather : hsort_scatter)(ctx, values, 4, 4, index, other, 4, NULL),
                 differs);
@@ -141,6 +150,45 @@ static void run_refusals(void)
     index[2] = rank == size / 2 ? -1 : 0;
     refused(hsort_scatter(ctx, values, 4, 4, index, other, 4, NULL), "outside");
     CHECK(keys[0] == 4 && keys[3] == 1 && records[0] == 1, "a refused call has changed an array");
+}
+
+/* Each array of a call that is not there, or not where its elements can lie. */
+static void refuse_arrays(void)
+{
+    uint64_t keys[4] = {4, 3, 2, 1}, far[6] = {0};
+    int64_t index[6] = {3, 2, 1, 0}, kept;
+    const hsort_type u64 = HSORT_U64;
+    const hsort_order up = HSORT_ASCENDING;
+    const hsort_field fields[2] = {{.type = HSORT_U64}, {.type = HSORT_U64}};
+    const void *const columns[2] = {keys, NULL};
+    void *const odd = (char *)far + 4, *const odd_index = (char *)index + 4;
+    refused(hsort_gather(ctx, NULL, 4, 8, index, far, 4, NULL), "in is NULL");
+    refused(hsort_gather(ctx, keys, 4, 8, NULL, far, 4, NULL), "index is NULL");
+    refused(hsort_gather(ctx, keys, 4, 8, index, NULL, 4, NULL), "out is NULL");
+    refused(hsort_scatter(ctx, NULL, 4, 8, index, far, 4, NULL), "in is NULL");
+    refused(hsort_scatter(ctx, keys, 4, 8, NULL, far, 4, NULL), "index is NULL");
+    refused(hsort_scatter(ctx, keys, 4, 8, index, NULL, 4, NULL), "out is NULL");
+    refused(hsort_argsort(ctx, u64, up, NULL, 4, index, NULL, 4, NULL), "keys is NULL");
+    refused(hsort_argsort(ctx, u64, up, odd, 4, index, NULL, 4, NULL), "keys is not aligned to 8");
+    refused(hsort_argsort(ctx, u64, up, keys, 4, odd_index, NULL, 4, NULL), "index is not aligned to 8");
+    refused(hsort_argsort(ctx, u64, up, keys, 4, index, odd, 4, NULL), "keys_out is not aligned to 8");
+    refused(hsort_argsort(ctx, u64, up, keys, 4, index, NULL, 3, NULL), "asked for");
+    refused(hsort_argsort_columns(ctx, NULL, fields, 2, 4, index, 4, NULL), "columns is NULL");
+    refused(hsort_argsort_columns(ctx, columns, fields, 2, 4, index, 4, NULL), "a column is NULL");
+    refused(hsort_argsort_columns(ctx, columns, fields, 1, 4, NULL, 4, NULL), "index is NULL");
+    refused(hsort_argsort_columns(ctx, columns, fields, 1, 4, odd_index, 4, NULL),
+            "index is not aligned to 8");
+    refused(hsort_select(ctx, u64, up, odd, 4, index, 2, far, NULL), "keys is not aligned to 8");
+    refused(hsort_select(ctx, u64, up, keys, 4, odd_index, 2, far, NULL), "positions is not aligned to 8");
+    refused(hsort_unique(ctx, u64, odd, 4, NULL, &kept, NULL, NULL, NULL, NULL), "keys is not aligned to 8");
+    refused(hsort_unique(ctx, u64, keys, 4, odd, &kept, NULL, NULL, NULL, NULL),
+            "keys_out is not aligned to 8");
+    refused(hsort_unique(ctx, u64, keys, 4, NULL, &kept, odd_index, NULL, NULL, NULL),
+            "counts is not aligned to 8");
+    refused(hsort_unique(ctx, u64, keys, 4, NULL, &kept, NULL, odd_index, NULL, NULL),
+            "first is not aligned to 8");
+    refused(hsort_unique(ctx, u64, keys, 4, NULL, &kept, NULL, NULL, odd_index, NULL),
+            "ids is not aligned to 8");
 }
 
 /* Arrays of one call that share bytes, where one of them is written. What is only read may. */
@@ -183,6 +231,31 @@ static void run_overlaps(void)
           hsort_last_error(ctx));
     CHECK(memcmp(far, far + 4, 4 * sizeof *far) == 0,
           "keys that are their own values are not what they were");
+}
+
+/* Arrays that share their last and first elements alone. */
+static void run_narrow_overlaps(void)
+{
+    int64_t index[8] = {0}, far[8] = {0}, kept = 0;
+    uint64_t words[8] = {0};
+    const hsort_type u64 = HSORT_U64;
+    const hsort_order up = HSORT_ASCENDING;
+    refused(hsort_gather(ctx, far, 4, 8, index, index + 3, 4, NULL), "index and out overlap");
+    refused(hsort_gather(ctx, far, 4, 8, index + 3, index, 4, NULL), "index and out overlap");
+    refused(hsort_scatter(ctx, far, 4, 8, index, index + 3, 4, NULL), "index and out overlap");
+    refused(hsort_scatter(ctx, words, 4, 8, index, words + 3, 4, NULL), "in and out overlap");
+    refused(hsort_scatter(ctx, words + 3, 4, 8, index, words, 4, NULL), "in and out overlap");
+    refused(hsort_argsort(ctx, u64, up, index + 3, 4, index, NULL, 4, NULL), "keys and index overlap");
+    refused(hsort_select(ctx, u64, up, index, 4, far, 4, index + 3, NULL), "keys and selected overlap");
+    refused(hsort_select(ctx, u64, up, index + 3, 4, far, 4, index, NULL), "keys and selected overlap");
+    refused(hsort_select(ctx, u64, up, words, 4, index, 4, index + 3, NULL),
+            "positions and selected overlap");
+    refused(hsort_unique(ctx, u64, index, 4, NULL, &kept, index + 3, NULL, NULL, NULL),
+            "counts and keys overlap");
+    refused(hsort_unique(ctx, u64, words, 4, index, &kept, NULL, index + 3, NULL, NULL),
+            "first and keys_out overlap");
+    refused(hsort_unique(ctx, u64, words, 4, NULL, &kept, index + 3, index, NULL, NULL),
+            "counts and first overlap");
 }
 
 /* More positions than the engine searches, or ranks sum, at a time; key i of all is at position i. */
@@ -248,7 +321,9 @@ static void run_context(hsort_engine engine, hsort_exchange exchange, size_t lim
     engine_limit = limit;
     run_all(limit == 0 || limit > LITTLE ? RECORDS : GATHER, seed);
     run_refusals();
+    refuse_arrays();
     run_overlaps();
+    run_narrow_overlaps();
     select_many();
     hsort_destroy(&ctx);
 }

@@ -259,6 +259,9 @@ static void check_stats(const struct test_case *c, hsort_context *ctx)
     }
     for (int path = 0; path < HSORT_TRANSPORTS; path++)
         sent += stats.paths[path].moved_bytes;
+    for (int path = 0; path < HSORT_TRANSPORTS; path++)
+        CHECK(stats.paths[path].moved_bytes == 0 || stats.paths[path].seconds > 0,
+              "%s: path %d takes no time", what, path);
     // No element goes between ranks twice.
     CHECK(sent == stats.moved_bytes && sent <= c->total * (int64_t)element_bytes(c),
           "%lld bytes moved, by paths %lld: %s", (long long)stats.moved_bytes, (long long)sent, what);

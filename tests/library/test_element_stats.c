@@ -1,5 +1,7 @@
 /* hsort_get_stats() after each call on elements: counts, bytes between ranks, which are known beforehand where an index says who
- * sends what, and times, which belong to the phases that there were and add up to no more than the whole. */
+ * sends what, and times, which belong to the phases that there were and add up to no more than the whole. All ranks are told the same.
+ */
+#include <stddef.h>
 #include "hypersort.h"
 #include "tests/support/ranks.h"
 
@@ -7,9 +9,23 @@ enum { EACH = 3001, VALUE_BYTES = 24 };
 
 static int rank, size;
 static hsort_context *ctx;
+static bool by_rounds; /* it moves keys by bitonic */
+static bool copies;    /* ctx does: all arrays, to its engine's memory and back */
 static uint64_t keys[EACH], sorted[EACH];
 static int64_t found[EACH], turned[EACH];
 static unsigned char values[EACH * VALUE_BYTES], moved[EACH * VALUE_BYTES];
+
+/* All but `rounds` is the same on every rank. */
+static void compare_ranks(const hsort_stats *stats, const char *call)
+{
+    const size_t begin = offsetof(hsort_stats, seconds), bytes = offsetof(hsort_stats, engine) - begin;
+    hsort_stats first = *stats;
+    MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
+    CHECK(first.keys == stats->keys && first.moved_bytes == stats->moved_bytes &&
+              first.engine == stats->engine &&
+              memcmp((char *)&first + begin, (const char *)stats + begin, bytes) == 0,
+          "%s: rank %d has other statistics than rank 0", call, rank);
+}
 
 /* What must hold of any call that has gone well; returns what there is. */
 static hsort_stats look(hsort_status status, const char *call, int64_t count)
@@ -27,6 +43,10 @@ static hsort_stats look(hsort_status status, const char *call, int64_t count)
         by_paths += stats.paths[path].moved_bytes;
     CHECK(by_paths == stats.moved_bytes, "%s: %lld bytes, but %lld by all paths", call,
           (long long)stats.moved_bytes, (long long)by_paths);
+    CHECK(!copies || stats.seconds[HSORT_PHASE_H2D] > 0, "%s: nothing is brought", call);
+    CHECK(!copies || (stats.seconds[HSORT_PHASE_D2H] > 0) == (strcmp(call, "select") != 0),
+          "%s: %g s to bring results back", call, stats.seconds[HSORT_PHASE_D2H]);
+    compare_ranks(&stats, call);
     CHECK(size > 1 || stats.moved_bytes == 0, "%s: a rank alone has moved %lld bytes", call,
           (long long)stats.moved_bytes);
     return stats;
@@ -56,11 +76,13 @@ static void check_sorts(void)
     hsort_stats stats = look(hsort_sort_to(ctx, HSORT_U64, up, keys, EACH, sorted, EACH, NULL), "sort", all);
     has(&stats, "sort", HSORT_PHASE_GATHER, false);
     const int64_t of_sort = stats.moved_bytes;
+    CHECK(!by_rounds || (stats.rounds > 0) == (size > 1), "sort: %d rounds", stats.rounds);
     stats = look(hsort_argsort(ctx, HSORT_U64, up, keys, EACH, found, NULL, EACH, NULL), "argsort", all);
     has(&stats, "argsort", HSORT_PHASE_LOCAL_SORT, true);
     has(&stats, "argsort", HSORT_PHASE_GATHER, false);
     CHECK(stats.moved_bytes >= of_sort, "argsort: %lld bytes, a sort of keys moves %lld",
           (long long)stats.moved_bytes, (long long)of_sort);
+    CHECK(!by_rounds || (stats.rounds > 0) == (size > 1), "argsort: %d rounds", stats.rounds);
     const int64_t of_argsort = stats.moved_bytes, carried = crossing(found) * (VALUE_BYTES + 8);
     stats = look(
         hsort_sort_pairs_to(ctx, HSORT_U64, up, keys, values, VALUE_BYTES, EACH, sorted, moved, EACH, NULL),
@@ -72,6 +94,10 @@ static void check_sorts(void)
                  "records", all);
     has(&stats, "records", HSORT_PHASE_GATHER, true);
     has(&stats, "records", HSORT_PHASE_LOCAL_SORT, true);
+    stats = look(hsort_sort_to(ctx, HSORT_U16, up, keys, EACH, found, EACH, NULL), "short keys", all);
+    has(&stats, "short keys", HSORT_PHASE_LOCAL_SORT, true);
+    has(&stats, "short keys", HSORT_PHASE_EXCHANGE, true);
+    has(&stats, "short keys", HSORT_PHASE_MERGE, true);
     const hsort_field wide[] = {{.bytes = 16}};
     stats = look(hsort_sort_records_to(ctx, values, VALUE_BYTES, wide, 1, EACH, moved, EACH, NULL),
                  "two rounds", all);
@@ -93,6 +119,8 @@ static void check_others(void)
     CHECK(stats.moved_bytes == crossing(turned) * (VALUE_BYTES + 8), "scatter: %lld bytes",
           (long long)stats.moved_bytes);
     has(&stats, "scatter", HSORT_PHASE_GATHER, true);
+    look(hsort_scatter(ctx, values, EACH - rank, VALUE_BYTES, turned, moved, EACH, NULL), "scatter",
+         all - (int64_t)size * (size - 1) / 2);
     stats = look(
         hsort_select(ctx, HSORT_U64, HSORT_ASCENDING, keys, EACH, (int64_t[]){0, all - 1}, 2, selected, NULL),
         "select", all);
@@ -120,13 +148,17 @@ static void check_kept(void)
           "statistics have changed");
 }
 
-static void run_context(hsort_engine engine, hsort_exchange exchange)
+/* limit: of engine memory, in bytes, with which the host engine copies, too; 0: none. */
+static void run_context(hsort_engine engine, hsort_exchange exchange, size_t limit)
 {
     hsort_options options;
     hsort_options_init(&options, sizeof options);
     options.engine = engine;
     options.exchange = exchange;
     options.threads = 2;
+    options.device_memory_limit = limit;
+    copies = limit > 0;
+    by_rounds = exchange == HSORT_EXCHANGE_BITONIC;
     CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
     if (!ctx)
         return;
@@ -148,7 +180,9 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof values; i++)
         values[i] = (unsigned char)check_random(&random);
-    run_context(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST, HSORT_EXCHANGE_AUTO);
-    run_context(cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST, HSORT_EXCHANGE_BITONIC);
+    const hsort_engine engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
+    run_context(engine, HSORT_EXCHANGE_AUTO, 0);
+    run_context(engine, HSORT_EXCHANGE_BITONIC, 0);
+    run_context(engine, HSORT_EXCHANGE_AUTO, 512 << 20);
     return ranks_finish();
 }

@@ -172,6 +172,9 @@ static void check_stats(const struct test_case *c, const struct little *little, 
           (long long)stats.segments, (long long)runs, (long long)segments);
     for (int path = 0; path < HSORT_TRANSPORTS; path++)
         sent += stats.paths[path].moved_bytes;
+    for (int path = 0; path < HSORT_TRANSPORTS; path++)
+        CHECK(stats.paths[path].moved_bytes == 0 || stats.paths[path].seconds > 0,
+              "%s: path %d takes no time", case_text, path);
     CHECK(sent == stats.moved_bytes && (size > 1 || sent == 0), "%s: %lld bytes moved, %lld by paths",
           case_text, (long long)stats.moved_bytes, (long long)sent);
     CHECK(stats.paths[HSORT_TRANSPORT_STAGED].moved_bytes == 0 ||

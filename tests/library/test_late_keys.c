@@ -91,6 +91,12 @@ static hsort_status call_sort_to(hsort_context *ctx, int64_t *in, void *stream, 
     return hsort_sort_to(ctx, HSORT_I64, HSORT_ASCENDING, in, COUNT, r->keys, COUNT, stream);
 }
 
+/* Keys of 2 bytes are counted where they are. */
+static hsort_status call_sort_counted(hsort_context *ctx, int64_t *in, void *stream, struct results *r)
+{
+    return hsort_sort_to(ctx, HSORT_U16, HSORT_ASCENDING, in, 4 * COUNT, r->keys, 4 * COUNT, stream);
+}
+
 static hsort_status call_argsort(hsort_context *ctx, int64_t *in, void *stream, struct results *r)
 {
     return hsort_argsort(ctx, HSORT_I64, HSORT_DESCENDING, in, COUNT, r->index, NULL, COUNT, stream);
@@ -111,6 +117,13 @@ static hsort_status call_select(hsort_context *ctx, int64_t *in, void *stream, s
 {
     const int64_t position = COUNT / 3;
     return hsort_select(ctx, HSORT_I64, HSORT_ASCENDING, in, COUNT, &position, 1, &r->found, stream);
+}
+
+/* Positions around those of the zeros, which the upper bytes of all keys are. */
+static hsort_status call_select_counted(hsort_context *ctx, int64_t *in, void *stream, struct results *r)
+{
+    const int64_t all = 4 * (int64_t)size * COUNT, at[] = {all / 2, all * 5 / 6, all * 6 / 7, all - 1};
+    return hsort_select(ctx, HSORT_U16, HSORT_ASCENDING, in, 4 * COUNT, at, 4, r->keys, stream);
 }
 
 static hsort_status call_unique(hsort_context *ctx, int64_t *in, void *stream, struct results *r)
@@ -142,11 +155,18 @@ static const struct {
     const char *name;
     late_call call;
     bool does_with_little; /* by the host's cores */
-} calls[] = {{"sort", call_sort_to, false}, {"argsort", call_argsort, false},
-             {"pairs", call_pairs, false},  {"records", call_records, false},
-             {"select", call_select, true}, {"unique", call_unique, true},
-             {"gather", call_gather, true}, {"scatter", call_scatter, true},
-             {"check", call_check, false},  {"check pairs", call_check_pairs, false}};
+} calls[] = {{"sort", call_sort_to, false},
+             {"argsort", call_argsort, false},
+             {"pairs", call_pairs, false},
+             {"records", call_records, false},
+             {"select", call_select, true},
+             {"unique", call_unique, true},
+             {"gather", call_gather, true},
+             {"scatter", call_scatter, true},
+             {"sort of short keys", call_sort_counted, false},
+             {"select of short keys", call_select_counted, true},
+             {"check", call_check, false},
+             {"check pairs", call_check_pairs, false}};
 
 static struct results *take_results(void)
 {

@@ -3,9 +3,11 @@
  * two passes, as all are that do not fit at all. What sorts of records and argsorts keep makes way for keys, and the
  * other way round; what a sort keeps makes way for all else that is done with keys.
  *
- *     test_less_memory        the host engine under a limit. Where the caller's keys lie is made up: the linker puts
- *                             __wrap_engine_open_host() in the place of engine_open_host() (--wrap)
+ *     test_less_memory        the host engine under a limit. Where the caller's keys lie is made up, and what memory the
+ *                             machine has: the linker puts __wrap_engine_open_host() in the place of engine_open_host(),
+ *                             and __wrap_host_memory_limits() in that of host_memory_limits() (--wrap)
  *     test_less_memory cuda   the cuda engine under a limit */
+#include "kernels/base/host_memory.h"
 #include "kernels/engine.h"
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
@@ -22,15 +24,19 @@ enum {
 
 hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
+int __real_host_memory_limits(struct host_memory_limit *limits);
+int __wrap_host_memory_limits(struct host_memory_limit *limits);
 
 /* ---- a host engine near the caller's keys, or far from them ----------------------------------------------------- */
 
 static bool keys_are_far; /* the caller's memory is none that the engine can work on */
+static const void *near;  /* but for this array */
+static bool is_full;      /* the machine's memory */
 
 static hsort_status little_space_of(struct engine *engine, const void *pointer, enum engine_space *space)
 {
     (void)engine;
-    *space = pointer && keys_are_far ? SPACE_HOST : SPACE_ENGINE;
+    *space = pointer && pointer != near && keys_are_far ? SPACE_HOST : SPACE_ENGINE;
     return HSORT_OK;
 }
 
@@ -42,6 +48,14 @@ hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct en
     little.space_of = little_space_of;
     (*engine)->ops = &little;
     return HSORT_OK;
+}
+
+int __wrap_host_memory_limits(struct host_memory_limit *limits)
+{
+    if (!is_full)
+        return __real_host_memory_limits(limits);
+    limits[0] = (struct host_memory_limit){.available = 1};
+    return 1;
 }
 
 /* ---- sorts ------------------------------------------------------------------------------------------------------ */
@@ -123,6 +137,25 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
     keys_are_far = false;
 }
 
+/* Keys of 2 bytes from engine memory to host memory, or the other way. */
+static void check_other_memory(hsort_context *ctx, bool from_engine, uint64_t *random)
+{
+    static int16_t in[COUNT], out[COUNT];
+    hsort_check_result before = {.struct_size = sizeof before}, after = before;
+    for (int i = 0; i < COUNT; i++)
+        in[i] = (int16_t)check_random(random);
+    near = from_engine ? in : out;
+    CHECK(hsort_sort_to(ctx, HSORT_I16, HSORT_DESCENDING, in, COUNT, out, COUNT, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(hsort_check(ctx, HSORT_I16, HSORT_DESCENDING, in, COUNT, NULL, &before) == HSORT_OK &&
+              hsort_check(ctx, HSORT_I16, HSORT_DESCENDING, out, COUNT, NULL, &after) == HSORT_OK,
+          "%s", hsort_last_error(ctx));
+    CHECK(after.first_disorder == -1 &&
+              memcmp(after.fingerprint, before.fingerprint, sizeof after.fingerprint) == 0,
+          "keys of 2 bytes, from the engine's memory %d: not sorted", from_engine);
+    near = NULL;
+}
+
 /* Keys of 2 bytes that go through less memory than they have. */
 static void check_pieces(uint64_t *random)
 {
@@ -133,6 +166,8 @@ static void check_pieces(uint64_t *random)
     hsort_destroy(&ctx);
     ctx = open_context(false, HSORT_EXCHANGE_AUTO, bytes + COUNT);
     check_sort(ctx, HSORT_I16, HSORT_DESCENDING, COUNT, 1, "keys of 2 bytes", random);
+    check_other_memory(ctx, true, random);
+    check_other_memory(ctx, false, random);
     hsort_destroy(&ctx);
     keys_are_far = false;
 }
@@ -201,6 +236,33 @@ static void check_codes(uint64_t *random)
     hsort_destroy(&ctx);
 }
 
+/* Keys of 4 bytes, of which a sort makes codes itself if there is as much scratch; with less they are made before. */
+static void check_short_codes(void)
+{
+    static uint32_t keys[INDICES];
+    static int64_t index[INDICES];
+    const int64_t total = (int64_t)size * INDICES;
+    size_t bytes;
+    hsort_context *ctx = open_context(false, HSORT_EXCHANGE_BITONIC, 0);
+    CHECK(hsort_workspace(ctx, HSORT_U64, INDICES, &bytes) == HSORT_OK, "no workspace");
+    hsort_destroy(&ctx);
+    for (int part = 0; part < 4; part++) {
+        // All that a sort of codes takes, and no less than half of their scratch; of several ranks all codes once more.
+        const size_t codes = (size_t)INDICES * sizeof(uint64_t);
+        ctx = open_context(false, HSORT_EXCHANGE_BITONIC,
+                           (bytes - codes / 8 * (size_t)part) / 32 * 33 + (size > 1 ? 2 * codes : 0));
+        for (int i = 0; i < INDICES; i++)
+            keys[i] = (uint32_t)(total - 1 - rank * (int64_t)INDICES - i);
+        const hsort_status status =
+            hsort_argsort(ctx, HSORT_U32, HSORT_ASCENDING, keys, INDICES, index, NULL, INDICES, NULL);
+        CHECK(status == HSORT_OK, "argsort of short keys, part %d: %s", part, hsort_last_error(ctx));
+        for (int i = 0; i < INDICES; i++)
+            CHECK(index[i] == total - 1 - rank * (int64_t)INDICES - i, "rank %d: entry %d of the index", rank,
+                  i);
+        hsort_destroy(&ctx);
+    }
+}
+
 /* Memory for the keys of one pass, and hardly more. */
 static void check_turns(bool cuda, uint64_t *random)
 {
@@ -259,6 +321,7 @@ static void check_after_sort(int call, uint64_t *random)
     for (int i = 0; i < count; i++)
         CHECK(out[i] == (uint64_t)i, "%s after a sort: element %d", names[call], i);
     check_sort(ctx, HSORT_U64, HSORT_ASCENDING, COUNT, 1, names[call], random);
+    check_sort(ctx, HSORT_I16, HSORT_ASCENDING, COUNT, 1, "keys of 2 bytes after a sort", random);
     hsort_destroy(&ctx);
 }
 
@@ -295,6 +358,69 @@ static void check_after_gather(size_t limit)
     free(speeds);
 }
 
+/* ---- by the host's cores ---------------------------------------------------------------------------------------- */
+
+enum core_call { CORE_GATHER, CORE_SCATTER, CORE_UNIQUE, CORE_SELECT, CORE_CALLS, ARRAYS = 5 };
+
+/* The arrays of such a call, of which each takes as many as it has, and what else it may write. */
+static int64_t arrays[ARRAYS][ENTRIES], others[2];
+
+/* What entry i of each array holds: a place among the entries of all ranks. */
+static int64_t entry_of(int64_t i)
+{
+    return rank * (int64_t)ENTRIES + ENTRIES - 1 - i;
+}
+
+/* in_place: unique keys go where they come from. */
+static hsort_status call_cores(hsort_context *ctx, enum core_call call, bool in_place)
+{
+    int64_t(*const a)[ENTRIES] = arrays;
+    const int64_t position = 0;
+    if (call == CORE_SELECT)
+        return hsort_select(ctx, HSORT_I64, HSORT_ASCENDING, a[0], ENTRIES, &position, 1, &others[0], NULL);
+    if (call == CORE_UNIQUE)
+        return hsort_unique(ctx, HSORT_I64, a[0], ENTRIES, in_place ? a[0] : a[1], &others[1], a[2], a[3],
+                            a[4], NULL);
+    return (call == CORE_GATHER ? hsort_gather : hsort_scatter)(ctx, a[0], ENTRIES, 8, a[1], a[2], ENTRIES,
+                                                                NULL);
+}
+
+/* A call that all ranks must refuse: one of its arrays is where only an engine gets at it, or which < 0: the machine is full. */
+static void check_refused(hsort_context *ctx, enum core_call call, int which)
+{
+    is_full = which < 0;
+    near = rank == size - 1 && !is_full ? arrays[which] : NULL;
+    others[0] = others[1] = -1;
+    for (int64_t i = 0; i < ENTRIES * ARRAYS; i++)
+        arrays[i / ENTRIES][i % ENTRIES] = entry_of(i % ENTRIES);
+    const hsort_status status = call_cores(ctx, call, is_full);
+    CHECK(status == (is_full ? HSORT_HOST_MEMORY : HSORT_DEVICE_MEMORY), "call %d, array %d: status %d, %s",
+          (int)call, which, (int)status, hsort_last_error(ctx));
+    int64_t changed = others[0] != -1 || others[1] != -1;
+    for (int64_t i = 0; i < ENTRIES * ARRAYS; i++)
+        changed += arrays[i / ENTRIES][i % ENTRIES] != entry_of(i % ENTRIES);
+    CHECK(changed == 0, "call %d, array %d: refused, but %lld numbers have changed", (int)call, which,
+          (long long)changed);
+    is_full = false;
+    near = NULL;
+}
+
+/* Calls that the cores do for want of engine memory, but cannot. Of the host engine. */
+static void check_by_cores(void)
+{
+    static const int taken[CORE_CALLS] = {3, 3, 5, 1}; // arrays
+    keys_are_far = true;
+    hsort_context *ctx = open_context(false, HSORT_EXCHANGE_AUTO, 3 << 16);
+    for (int call = 0; call < CORE_CALLS; call++) {
+        for (int which = 0; which < taken[call]; which++)
+            check_refused(ctx, (enum core_call)call, which);
+        if (size > 1 || call == CORE_UNIQUE || call == CORE_SELECT) // others of a rank alone take no memory
+            check_refused(ctx, (enum core_call)call, -1);
+    }
+    hsort_destroy(&ctx);
+    keys_are_far = false;
+}
+
 int main(int argc, char **argv)
 {
     static const int64_t shares[] = {2, 3, 8, 50, 0};
@@ -311,11 +437,15 @@ int main(int argc, char **argv)
         check_pieces(&random);
     if (!cuda)
         check_codes(&random);
+    if (!cuda)
+        check_short_codes();
     check_turns(cuda, &random);
     for (int call = 0; !cuda && call < 4; call++)
         check_after_sort(call, &random);
     static const size_t limits[] = {3 << 16, 3 << 20, ROOM_FOR_PATHS};
     for (int i = 0; !cuda && i < 3; i++)
         check_after_gather(limits[i]);
+    if (!cuda)
+        check_by_cores();
     return ranks_finish();
 }

@@ -551,13 +551,13 @@ static bool open_cuda(void)
     return true;
 }
 
-/* Sorted keys, 6 2 0, wanted as 4 2 2: rank 1 keeps its count, but its keys shift, and it alone sorts in place. */
-static void test_one_in_place(void)
+/* Sorted keys, 6 2 0, wanted as 4 2 2, with one rank alone in place: 0 gives its last keys away, 1 keeps its count, but its keys shift. */
+static void test_one_in_place(int one)
 {
     static const int64_t have[3] = {6, 2, 0}, want[3] = {4, 2, 2};
     static const uint64_t first_have[3] = {0, 6, 8}, first_want[3] = {0, 4, 6};
     uint64_t in[6] = {0}, other[6] = {0};
-    uint64_t *out = rank == 1 ? in : other;
+    uint64_t *out = rank == one ? in : other;
     const int64_t count = rank < 3 ? have[rank] : 0, out_count = rank < 3 ? want[rank] : 0;
     for (int64_t i = 0; i < count; i++)
         in[i] = first_have[rank] + (uint64_t)i;
@@ -577,8 +577,8 @@ int main(int argc, char **argv)
     buffer_kinds = 1;
     const bool shared = argc > 1 && strcmp(argv[1], "ipc") == 0;
     if (cuda ? open_cuda() : shared ? open_shared() : open_host()) {
-        if (size >= 3)
-            test_one_in_place();
+        for (int one = 0; size >= 3 && one < 2; one++)
+            test_one_in_place(one);
 #ifdef SHARED_ENGINE
         for (int look = 1; shared && size > 1 && look <= 4; look++)
             test_crowding(look);

@@ -3,6 +3,7 @@
  */
 #include <stddef.h>
 #include "hypersort.h"
+#include "src/library/trace_file.h"
 #include "tests/support/ranks.h"
 
 enum { EACH = 3001, VALUE_BYTES = 24 };
@@ -27,6 +28,18 @@ static void compare_ranks(const hsort_stats *stats, const char *call)
           "%s: rank %d has other statistics than rank 0", call, rank);
 }
 
+/* What the ranks keep of their own makes up what all are told. */
+static void compare_own(const hsort_stats *stats, const char *call)
+{
+    double own[HSORT_PHASES], largest[HSORT_PHASES];
+    int64_t sent, all;
+    context_own_stats(ctx, own, &sent);
+    MPI_Allreduce(own, largest, HSORT_PHASES, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(&sent, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(memcmp(largest, stats->seconds, sizeof largest) == 0 && all == stats->moved_bytes,
+          "%s: of all ranks' own statistics others come, %lld bytes", call, (long long)all);
+}
+
 /* What must hold of any call that has gone well; returns what there is. */
 static hsort_stats look(hsort_status status, const char *call, int64_t count)
 {
@@ -47,6 +60,7 @@ static hsort_stats look(hsort_status status, const char *call, int64_t count)
     CHECK(!copies || (stats.seconds[HSORT_PHASE_D2H] > 0) == (strcmp(call, "select") != 0),
           "%s: %g s to bring results back", call, stats.seconds[HSORT_PHASE_D2H]);
     compare_ranks(&stats, call);
+    compare_own(&stats, call);
     CHECK(size > 1 || stats.moved_bytes == 0, "%s: a rank alone has moved %lld bytes", call,
           (long long)stats.moved_bytes);
     return stats;

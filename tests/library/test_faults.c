@@ -469,6 +469,10 @@ static void walk_records(void)
     walk_all(DEED_SCATTER, transport);
     walk_all(DEED_UNIQUE, transport);
     walk_all(DEED_CHECK_PAIRS, transport);
+    limit = 1 << 20; // arrays are copied then
+    walk(DEED_SCATTER, transport, FAULT_COPY, size / 2);
+    walk(DEED_UNIQUE, transport, FAULT_COPY, size / 2);
+    limit = 0;
 }
 
 static void walk_two_passes(void)

@@ -455,7 +455,7 @@ static bool open_host(void)
 
 #ifdef SHARED_ENGINE
 /* While peers map what the first sort took, memory fills up between two looks of rank 0: no rank frees what others map. */
-static void test_crowding(int look)
+static void test_crowding(hsort_type type, int look)
 {
     enum { COUNT = 60000 };
     if (!open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_DIRECT, 0, 1, "memory fills up"))
@@ -469,7 +469,7 @@ static void test_crowding(int look)
     CHECK(hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, COUNT, NULL) == HSORT_OK, "%s",
           hsort_last_error(ctx));
     shared_fills_up = rank == 0 ? look : 0;
-    CHECK(hsort_sort_to(ctx, HSORT_U64, HSORT_ASCENDING, keys + COUNT, COUNT, out, wanted, NULL) == HSORT_OK,
+    CHECK(hsort_sort_to(ctx, type, HSORT_ASCENDING, keys + COUNT, COUNT, out, wanted, NULL) == HSORT_OK,
           "look %d: %s", look, hsort_last_error(ctx));
     shared_fills_up = 0;
     hsort_destroy(&ctx);
@@ -580,8 +580,8 @@ int main(int argc, char **argv)
         for (int one = 0; size >= 3 && one < 2; one++)
             test_one_in_place(one);
 #ifdef SHARED_ENGINE
-        for (int look = 1; shared && size > 1 && look <= 4; look++)
-            test_crowding(look);
+        for (int look = 1; shared && size > 1 && look <= 8; look++)
+            test_crowding(look <= 4 ? HSORT_U64 : HSORT_U16, look <= 4 ? look : look - 4);
 #endif
         int number = run_fixed(seed);
         number = run_at_rest(seed, number);

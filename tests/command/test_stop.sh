@@ -196,6 +196,10 @@ refusals()
     refused 1 2 "ck/manifest" "${sort[@]}"
     sed -i 's/^hypersort checkpoint .*/hypersort checkpoint 1/' ck/manifest
     refused 2 2 "is of version 1|remove it and any run-*.keys beside it" "${sort[@]}"
+    rm ck/manifest && mkdir ck/manifest
+    refused 2 3 "rank 0 on |ck/manifest: cannot read: Is a directory" "${sort[@]}"
+    rmdir ck/manifest && mkfifo ck/manifest # which nobody writes to
+    refused 2 3 "rank 0 on |ck/manifest: cannot read: not a regular file" "${sort[@]}"
     rm -r ck && mv ck.whole ck
     rm ck/manifest # as the lines say; the output that it knew is nobody's then
     rm ./*.part

@@ -1,6 +1,6 @@
-/* The checksum of what a checkpoint writes, and of what ranks compare: FNV-1a of 64 bits (Fowler, Noll, Vo). For each byte, hash = (hash XOR byte) * an odd constant. For a
- * given byte either step maps hashes one to one, so that no single damaged byte goes unseen, and others by a chance of 2^-64.
- * It is meant against bad disks and half-copied files, not against forgery. */
+/* The checksum of what a checkpoint writes, and of what ranks compare: FNV-1a of 64 bits (Fowler, Noll, Vo). For each byte,
+ * hash = (hash XOR byte) * an odd constant. For a given byte either step maps hashes one to one, so that no single damaged byte goes
+ * unseen, and others by a chance of 2^-64. It is meant against bad disks and half-copied files, not against forgery. */
 #ifndef CHECKSUM_H
 #define CHECKSUM_H
 

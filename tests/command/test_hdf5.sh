@@ -107,7 +107,7 @@ usage()
 # Reports, --no-clobber, what is there already, few rows for many ranks.
 reports()
 {
-    local words
+    local words progress
     ok 3 sort snap.h5:/g -o x.h5:/g --key id,pos[1]:desc --json
     json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc' and r['element_bytes'] == 95"
     json "r['datasets'] == ['cube', 'id', 'kind', 'long', 'pos', 'sub/more']"
@@ -135,6 +135,8 @@ sub/up (a group around it), reference of id (references), to of sub (references)
     ok 2 sort snap.h5:/g -o x.h5:/g --key id -q
     ok 1 check x.h5:/deep/down -r --against snap.h5:/keys
     ok 3 check x.h5:/g --key id --against snap.h5:/g
+    run 2 check snap.h5:/g --key id
+    [ "$code" = 1 ] && grep -q 'snap.h5:/g: not in order by id: row [0-9]* belongs before row ' "$work.err" || fail "check of no order"
     run 2 check x.h5:/g --key id --unique
     [ "$code" = 1 ] && grep -q 'x.h5:/g: row [0-9]* has the key of row [0-9]* again' "$work.err" || fail "check --unique"
     "$h5py" -c 'import h5py; h5py.File("border.h5", "w")["id"] = [1, 2, 2, 3]'
@@ -146,13 +148,22 @@ sub/up (a group around it), reference of id (references), to of sub (references)
     ok 0 sort snap.h5:/bad/id -o once.h5:/id -q
     ok 7 sort once.h5:/id -o few.h5:/id -q --verify=reread
     # The same command makes the same file on any number of ranks.
-    ok 1 sort snap.h5:/same -o one.h5:/k --key number -q
-    sleep 1 # no time is told
-    run 5 sort snap.h5:/same -o five.h5:/k --key number -q --progress
-    grep -q 'carry 100 % of 1.17 KiB' "$work.err" || fail "--progress"
-    cmp -s one.h5 five.h5 || fail "the file depends on the number of ranks"
-    ok 2 sort snap.h5:/same -o one.h5:/k --key number -q
-    cmp -s one.h5 five.h5 || fail "a file with nothing else grows when it is written again"
+    while IFS='|' read -r words progress; do
+        rm -f one.h5 five.h5
+        # shellcheck disable=SC2086  # words
+        ok 1 sort $words -o one.h5:/k -q
+        sleep 1 # no time is told
+        # shellcheck disable=SC2086  # words
+        run 5 sort $words -o five.h5:/k -q --progress
+        grep -q "carry 100 % of $progress" "$work.err" || fail "--progress of $words"
+        cmp -s one.h5 five.h5 || fail "$words: the file depends on the number of ranks"
+        # shellcheck disable=SC2086  # words
+        ok 2 sort $words -o one.h5:/k -q
+        cmp -s one.h5 five.h5 || fail "$words: a file with nothing else grows when it is written again"
+    done <<'SORTS'
+snap.h5:/keys|7.81 KiB
+snap.h5:/same --key number|1.17 KiB
+SORTS
     "$h5py" -c 'import h5py; h5py.File("one.h5", "r+").attrs["kept"] = 5'
     ok 2 sort snap.h5:/same -o one.h5:/k --key number -q
     "$h5py" -c 'import h5py; assert h5py.File("one.h5").attrs["kept"] == 5' || fail "an attribute above what is replaced is gone"

@@ -33,10 +33,10 @@ double bench_bytes(struct bench *b, int rung)
         return keys + b->type.key_bytes * pass;
     case 6: // a local sort and a shuffle per 2-bit digit
         return 2 * 4 * b->type.key_bytes * pass;
-    case 8: // counts, two passes, the leaves; where it leaves the keys to rung 7, that takes more
-        if (b->type.key_bytes == 8 || b->type.value_bytes == 0)
-            return keys + 3 * pass;
-        return bench_bytes(b, 7);
+    case 8: // two passes, the leaves; with values counts, too; where it leaves the keys to rung 7, that takes more
+        if (b->type.value_bytes == 0)
+            return 3 * pass;
+        return b->type.key_bytes == 8 ? keys + 3 * pass : bench_bytes(b, 7);
     case 7: // as 0, but without the digits that are the same in all keys
         return keys + b->varying_digits * pass;
     }

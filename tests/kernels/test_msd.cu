@@ -9,10 +9,12 @@ enum whole_shape {
     WHOLE_NARROW, /* all keys but the sample differ, in one small range */
     WHOLE_ONE,    /* they are one value */
     WHOLE_NESTED, /* half are one value; the others as near to it as scales go: ranges in ranges */
+    WHOLE_FEW,    /* without decoys: eight values, so that nothing has to move */
+    WHOLE_NEARLY, /* the same, and here and there another one, which the sample hardly has */
     WHOLE_SHAPES
 };
 
-static const char *const whole_words[] = {"even", "narrow", "one value", "nested"};
+static const char *const whole_words[] = {"even", "narrow", "one value", "nested", "few", "nearly few"};
 
 template <typename K>
 static K whole_key(int shape, int64_t i, K base, uint64_t *state)
@@ -22,6 +24,10 @@ static K whole_key(int shape, int64_t i, K base, uint64_t *state)
         return random_key<K>(state);
     if (shape == WHOLE_NARROW) // a multiple of an odd number: no key comes twice within 2^24
         return (K)(base + ((K)((uint64_t)i * UINT64_C(0x9e3779b1) & 0xffffff) << (BITS<K> - 32)));
+    if (shape == WHOLE_NEARLY && pick % 1000003 == 0)
+        return random_key<K>(state);
+    if (shape >= WHOLE_FEW)
+        return (K)(base + (K)(pick % 8) * 77);
     if (shape == WHOLE_ONE || pick % 2)
         return base;
     const K distance = random_bits<K>(state, (int)(pick / 4 % (BITS<K> - 7)));
@@ -66,35 +72,40 @@ template <typename K>
 static uint32_t most_levels(int64_t count)
 {
     const uint32_t of_ranges = (BITS<K> + 9) / 10 + 1;
-    // where a region that no batch has room for is left, so are parts of it again; each time all others make batches of so many
-    // segments, and two more, as these may be full of keys
-    const uint32_t of_each = 1 + SPLIT_BUCKETS / LEVEL_SEGMENTS + 2;
-    return count <= BATCH_KEYS_LEAST ? 1 + of_ranges : of_each * (1 + of_ranges);
+    // where a region that no batch has room for is left, so are parts of it again; each time all others make batches: of so many
+    // segments, or of so many keys, of which two in a row have at least a share of all; and some are in out
+    const uint32_t of_each = 1 + SPLIT_BUCKETS / LEVEL_SEGMENTS + 3 * BATCH_SHARE_OF_KEYS;
+    return count <= own_size<K>(engine, MSD_ALONE_KEYS) ? 1 + of_ranges : of_each * (1 + of_ranges);
 }
 
-/* Give the keys of a sort, which are codes, as descending keys, which are wanted back. */
+/* Give the keys of a sort, which are codes, as descending keys, which are wanted back; or whose codes are wanted in scratch. */
 template <typename K>
-static struct raw_keys give_raw(struct sort_args *args)
+static struct raw_keys give_raw(struct sort_args *args, bool in_scratch)
 {
     struct raw_keys raw = {};
     raw.map = keymap_make(sizeof(K) == 4 ? HSORT_U32 : HSORT_U64, HSORT_DESCENDING);
     raw.from = args->keys;
-    raw.decode = true;
+    raw.decode = !in_scratch;
+    raw.in_scratch = in_scratch;
     MUST(ops->decode(&engine->base, raw.map, args->keys, args->keys, args->count));
     return raw;
 }
 
-/* Sort by rung 8, every second time keys that are encoded and decoded. Returns how many levels it took, batches of one each. */
+/* Sort by rung 8: codes, keys that are encoded and decoded, or keys that are encoded on the way to scratch; two times of three as if the
+ * device had hardly any memory: a batch then has no more than its share. Returns how many levels it took, batches of one each. */
 template <typename K>
 static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
 {
-    const bool is_raw = sizeof(K) <= sizeof(uint64_t) && seed % 2;
+    const int way = sizeof(K) <= sizeof(uint64_t) ? (int)(seed % 3) : 0;
+    const bool is_raw = way > 0, in_scratch = way > 1;
+    const size_t memory_bytes = engine->memory_bytes;
     uint64_t state = seed;
     std::vector<K> keys(count);
     const K base = (K)(BEHIND_ALL<K> / 4 + random_up_to(&state, (K)(BEHIND_ALL<K> / 2)));
     for (int64_t i = 0; i < count; i++)
         keys[i] = whole_key(shape, i, base, &state);
-    place_decoys<K>(keys, &state);
+    if (shape < WHOLE_FEW)
+        place_decoys<K>(keys, &state);
     device_scope scope(engine);
     struct guarded_sort g;
     const struct ladder_type type = {"keys", (int)sizeof(K), 0};
@@ -102,23 +113,29 @@ static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
     MUST(ops->alloc(&engine->base, count * sizeof(K), &original));
     to_device(original, keys.data(), count * sizeof(K));
     void *expected = sort_with_cub(sizeof(K), original, count);
+    engine->memory_bytes = seed / 3 % 3 ? 0 : memory_bytes;
     guarded_sort_make(&g, engine, false, 8, type, original, count);
-    const struct raw_keys raw = is_raw ? give_raw<K>(&g.args) : raw_keys();
+    const struct raw_keys raw = is_raw ? give_raw<K>(&g.args, in_scratch) : raw_keys();
     g.args.raw = is_raw ? &raw : NULL;
     const uint32_t before = engine->levels;
     MUST(ladder_sort(engine, 8, &g.args));
-    if (is_raw)
+    if (is_raw && !in_scratch)
         MUST(ops->encode(&engine->base, raw.map, g.args.sorted_keys, g.args.sorted_keys, count));
     MUST(ops->stream_synchronize(&engine->base, STREAM_WORK));
+    engine->memory_bytes = memory_bytes;
     const uint32_t levels = engine->levels - before;
     const int word = std::min((int)sizeof(K), 8); // wide keys are compared by halves
     const unsigned long long differ =
         count_different(engine, word, g.args.sorted_keys, expected, count * (int)sizeof(K) / word);
     const unsigned long long spoilt = guarded_sort_free(&g, false);
-    CHECK(
-        differ == 0 && spoilt == 0 && levels <= most_levels<K>(count),
-        "a whole sort, u%d, %lld %skeys, %s, seed %llu: %llu keys are wrong, %llu bytes overwritten, %u levels",
-        BITS<K>, (long long)count, is_raw ? "raw " : "", whole_words[shape], (unsigned long long)seed, differ, spoilt, levels);
+    CHECK(differ == 0 && spoilt == 0 && levels <= most_levels<K>(count),
+          "a whole sort, u%d, %lld %skeys, %s, seed %llu: %llu keys are wrong, %llu bytes overwritten, %u "
+          "levels",
+          BITS<K>, (long long)count,
+          in_scratch ? "scratch "
+          : is_raw   ? "raw "
+                     : "",
+          whole_words[shape], (unsigned long long)seed, differ, spoilt, levels);
     ops->free(&engine->base, original);
     ops->free(&engine->base, expected);
     cases++;
@@ -180,10 +197,13 @@ static void check_whole_numbered(int shape, int64_t count, uint64_t seed)
     raw.first = (int64_t)(check_random(&state) % (UINT64_C(1) << 31));
     for (int64_t i = 0; i < count; i++)
         keys[i] = whole_key(shape, i, base, &state);
-    place_decoys<K>(keys, &state);
+    if (shape < WHOLE_FEW)
+        place_decoys<K>(keys, &state);
     for (S &key : keys)
         key = few_key(raw.map, key);
     device_scope scope(engine);
+    const size_t memory_bytes = engine->memory_bytes;
+    engine->memory_bytes = seed % 2 ? 0 : memory_bytes;
     struct sort_args args = {};
     args.key_bytes = sizeof(K);
     args.count = count;
@@ -211,6 +231,7 @@ static void check_whole_numbered(int shape, int64_t count, uint64_t seed)
               way ? "codes" : "positions");
         cases++;
     }
+    engine->memory_bytes = memory_bytes;
     for (void *memory : {args.workspace, from, args.keys, args.scratch_keys, (void *)raw.positions})
         ops->free(&engine->base, memory);
 }

@@ -75,6 +75,7 @@ struct cuda_engine {
     int64_t *packed_bytes;                /* [CUDA_PACKINGS] device memory: of the packings of a launch */
     struct host_slots slots;              /* between the device and ordinary host memory, or files */
     size_t memory_limit;                  /* 0: none */
+    size_t memory_bytes;                  /* of the device, or the limit */
     size_t bytes_in_use;
     struct cuda_allocation *allocations; /* what alloc() handed out, newest first */
     struct cuda_grant grants[CUDA_GRANTS];

@@ -581,7 +581,7 @@ extern "C" hsort_status engine_open_cuda(int index, size_t memory_limit, struct 
     engine->base.ops = &cuda_ops;
     engine->device = index;
     engine->memory_limit = memory_limit;
-
+    engine->memory_bytes = memory_limit > 0 ? min(memory_limit, (size_t)device.bytes) : (size_t)device.bytes;
     hsort_status status = retain_context(engine);
     if (status != HSORT_OK) {
         delete engine;

@@ -108,7 +108,7 @@ enum {
 
     /* Levels: regions of the first of two, at least; at least where each then has so many keys, as one block makes the split of
      * each, and few blocks leave most multiprocessors waiting; and so many that a byte can tell them; keys of one of usual size;
-     * share of all keys that is sorted at a time, and keys at least. Of the only level: keys of a bucket, at least; keys of a
+     * share of all keys that is sorted at a time, or of the device's memory that their scratch takes, if that is more. Of the only level: keys of a bucket, at least; keys of a
      * sample for each; up to how many keys there are small buckets, and keys of a bucket beyond; up to how many keys tiles are
      * small, and keys of a thread then, at most; and of a run */
     REGIONS_MIN = 64,
@@ -117,7 +117,7 @@ enum {
     REGIONS_NOTED = 240, /* so that those of one value beside them make no more than 2^8 */
     REGION_KEYS = 1 << 20,
     BATCH_SHARE_OF_KEYS = 8,
-    BATCH_KEYS_LEAST = 1 << 23,
+    BATCH_SHARE_OF_MEMORY = 64,
     ALONE_KEYS_LEAST = 512,
     ALONE_SAMPLE_OF_BUCKET = 24,
     ALONE_SMALL_BUCKETS = 9 << 18,

@@ -183,17 +183,21 @@ static __global__ void list_region_kernel(uint64_t goal, uint64_t count, struct 
     *told = (uint64_t)number << 32 | *level.left_count;
 }
 
-/* The keys of the region that was listed last, which may lie there already. */
+/* The keys of the region that was listed last, a piece, by tiles; they may lie there already. */
 template <typename K>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
-    leave_region_kernel(const K *from, K *to, int64_t count, struct level_tables<K> level)
+    leave_region_kernel(const __grid_constant__ struct piece from, int tile, K *to,
+                        struct level_tables<K> level)
 {
     wait_for_kernels_before();
     const uint32_t left = *level.left_count - 1;
-    const int64_t each = (count + gridDim.x - 1) / gridDim.x, first = each * blockIdx.x;
-    if (first < count)
-        copy_giant<MSD_WRITE_THREADS / WARP>(from + first, to + first, (uint32_t)min(each, count - first),
+    for (uint32_t i = blockIdx.x; (int64_t)i * tile < from.count; i += gridDim.x) {
+        const int64_t first = (int64_t)i * tile;
+        copy_giant<MSD_WRITE_THREADS / WARP>(tile_of_piece<K>(from, i, tile, level.extents), to + first,
+                                             (uint32_t)min((int64_t)tile, from.count - first),
                                              left < level.left_room ? &level.next_left[left] : NULL);
+        __syncthreads(); // before the next one takes the memory
+    }
 }
 
 /* All other tasks; and usual ones from `first` on. What is known of a bucket is for bins of another number. */

@@ -1,6 +1,6 @@
-/* The first level of a large sort: its segment is all keys, and its buckets, which are called regions, are counted
- * before they are scattered, so that they need no room to spare. One pass over the keys, which also notices whether
- * they ascend or descend. */
+/* The first level of a large sort: its segment is all keys, and its buckets, which are called regions, are counted: before they are
+ * scattered, where they are to lie without gaps; or instead, where they may be in order or of few values. One pass over the keys, which
+ * also notices whether they ascend or descend. */
 #ifndef COUNT_CUH
 #define COUNT_CUH
 
@@ -175,6 +175,7 @@ static __device__ void count_share(const FIRST &coding, const S *__restrict__ ke
 /* What the count of the first level comes to. */
 struct region_counts {
     uint32_t ascents, descents;
+    uint32_t moves; /* some key is in a region that is not of one value */
     alignas(8) uint64_t keys[SPLIT_BUCKETS];
 };
 
@@ -186,11 +187,13 @@ static __device__ bool is_worth_noting(const struct split_head<K> &split)
 }
 
 /* Zeroed counts. found [count + FOUND_ROOM], aligned to 16 bytes: the region of each key, if is_worth_noting(); NULL: nobody
- * asks. */
+ * asks. mixed: is it known that keys go up and down, and have to move? Then that is all that is noted, and nothing is counted; NULL: it is
+ * not. */
 template <typename K, typename FIRST, typename S>
 static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     count_kernel(const __grid_constant__ FIRST coding, const S *__restrict__ keys, int64_t count,
-                 const struct split<K> *split, struct region_counts *counts, uint8_t *found)
+                 const struct split<K> *split, struct region_counts *counts, uint8_t *found,
+                 const uint32_t *mixed)
 {
     __shared__ uint32_t words[COUNT_COPIES][SPLIT_BUCKETS];
     __shared__ K tree[SPLIT_BUCKETS];
@@ -198,6 +201,11 @@ static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     for (int i = threadIdx.x; i < COUNT_COPIES * SPLIT_BUCKETS; i += COUNT_THREADS)
         (&words[0][0])[i] = 0;
     wait_for_kernels_before();
+    if (mixed && *mixed) {
+        if (blockIdx.x == 0 && threadIdx.x == 0)
+            counts->ascents = counts->descents = counts->moves = 1;
+        return;
+    }
     with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
         count_share<COUNT_THREADS, K>(coding, keys, count, count, blockIdx.x, gridDim.x, find_buckets,
@@ -210,8 +218,12 @@ static __global__ void __launch_bounds__(COUNT_THREADS, 1)
         uint64_t sum = 0;
         for (int copy = 0; copy < COUNT_COPIES; copy++)
             sum += words[copy][i];
-        if (sum > 0)
-            atomicAdd((unsigned long long *)&counts->keys[i], (unsigned long long)sum);
+        K value;
+        if (sum == 0)
+            continue;
+        atomicAdd((unsigned long long *)&counts->keys[i], (unsigned long long)sum);
+        if (!is_one_value<K>(*split, i, ends_of_bucket(split->splitters, i), &value))
+            counts->moves = 1;
     }
     if (threadIdx.x == 0 && ascends)
         counts->ascents = 1;

@@ -19,6 +19,17 @@ struct region_answer {
     bool is_one_value; /* written by rest_kernel() */
 };
 
+/* List a region's keys of one value, `filled` from place `begin` on, to be written anew. Every thread of the only block calls it;
+ * sums [WARP] in shared memory. */
+template <typename K>
+static __device__ void list_fills(uint64_t filled, uint64_t begin, int region,
+                                  const struct level_tables<K> &level, uint64_t *sums)
+{
+    const uint64_t runs = (filled + FILL_KEYS - 1) / FILL_KEYS;
+    struct rest_task *rest = &level.rest[append_tasks(runs << 32, level.head, sums) >> 32];
+    list_runs(rest, {0, begin, 0, REST_FILL, (uint32_t)region}, filled, FILL_KEYS);
+}
+
 /* From counts to places. Keys of regions of one value go nowhere. fills: they are listed to be written anew where they
  * belong, and keys that are in order stay where they are. Otherwise regions change ranks, and what moves lies without
  * gaps. One block. */
@@ -40,9 +51,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     const bool is_one = region < split.buckets && is_one_value(split, region, ends, &value);
     const uint64_t begin = block_sum_of_warps(is_one && !fills ? 0 : keys, sums[0], &all);
     set_bucket(level.buckets, region, {begin, begin, is_one ? 0 : begin + keys});
-    const uint64_t filled = fills && is_one && !stay ? keys : 0, runs = (filled + FILL_KEYS - 1) / FILL_KEYS;
-    struct rest_task *rest = &level.rest[append_tasks(runs << 32, level.head, sums[1]) >> 32];
-    list_runs(rest, {0, begin, 0, REST_FILL, (uint32_t)region}, filled, FILL_KEYS);
+    list_fills(fills && is_one && !stay ? keys : 0, begin, region, level, sums[1]);
     told[region] = (int64_t)(keys << 1 | (is_one ? 1 : 0));
     const bool any = __syncthreads_or(keys > 0 && !is_one);
     if (region > 0)

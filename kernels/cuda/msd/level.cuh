@@ -5,10 +5,11 @@
  *     buckets    --- list_buckets --->   tasks        and if one has asked for more: scatter_again
  *     scratch    --- usual, rest --->   out           the tasks (buckets.cuh)
  *
- * Keys of a segment come in pieces, which may lie anywhere. Its buckets get room in scratch by their share of the
- * sample, with as much to spare as a sample of that size may err. Where a bucket asks for more, what it cannot have
- * goes nowhere; but its cursor has counted all, so the segment is scattered again with borders that fit. That spares
- * a pass that would only count. A segment of 4 buckets with 10 keys, room for 5 each:
+ * Keys of a segment come in pieces, which may lie anywhere; or in the extents of a first level (extents.cuh). Its
+ * buckets get room in scratch by their share of the sample, with as much to spare as a sample of that size may err.
+ * Where a bucket asks for more, what it cannot have goes nowhere; but its cursor has counted all, so the segment is
+ * scattered again with borders that fit. That spares a pass that would only count. A segment of 4 buckets with 10
+ * keys, room for 5 each:
  *
  *     [ a a . . . | b b b . . | c . . . . | d d d d . ]        as it is first tried
  *     [ a a | b b b b b b | c | d . . . . . . . . . . ]        once b has asked for 6
@@ -29,6 +30,7 @@
 #include "kernels/cuda/msd/level_tables.cuh"
 #include "kernels/cuda/msd/ranks.cuh"
 #include "kernels/cuda/msd/scatter.cuh"
+#include <type_traits>
 
 /* ---- how keys will be split ---------------------------------------------------------------------------- */
 
@@ -68,13 +70,41 @@ static inline __host__ __device__ int64_t sample_position(int i, int seen, int64
     return (int64_t)upper_product((uint64_t)i * step + fraction, (uint64_t)count);
 }
 
+/* Where tile `tile` of a piece begins. */
+template <typename S, typename K>
+static __device__ const S *tile_of_piece(const struct piece &piece, uint32_t tile, int tile_keys,
+                                         const struct extents<K> &extents)
+{
+    if constexpr (std::is_same<S, K>::value) {
+        if (extents.rows) {
+            const uint32_t extent = tile >> extents.log_tiles,
+                           number = ((const uint32_t *)piece.keys)[extent] - 1;
+            return begin_of_extent(extents, number) + (tile - (extent << extents.log_tiles)) * tile_keys;
+        }
+    }
+    return (const S *)piece.keys + (int64_t)tile * tile_keys;
+}
+
+/* Where key `at` of a piece lies. */
+template <typename S, typename K>
+static __device__ const S *key_of_piece(const struct piece &piece, int64_t at,
+                                        const struct extents<K> &extents)
+{
+    if (!extents.rows)
+        return (const S *)piece.keys + at;
+    const uint32_t tile =
+        at >> 32 == 0 ? (uint32_t)at / (uint32_t)extents.tile : (uint32_t)(at / extents.tile);
+    return tile_of_piece<S>(piece, tile, extents.tile, extents) + (at - (int64_t)tile * extents.tile);
+}
+
 /* Where key `at` of all pieces of a segment lies, of which piece `piece` is the first. */
-template <typename S>
-static __device__ const S *key_of_segment(const struct pieces &pieces, int piece, int64_t at)
+template <typename S, typename K>
+static __device__ const S *key_of_segment(const struct pieces &pieces, int piece, int64_t at,
+                                          const struct extents<K> &extents)
 {
     while (at >= pieces.piece[piece].count)
         at -= pieces.piece[piece++].count;
-    return (const S *)pieces.piece[piece].keys + at;
+    return key_of_piece<S>(pieces.piece[piece], at, extents);
 }
 
 /* The first piece of a segment. */
@@ -133,7 +163,7 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
     int place = i;
     wait_for_kernels_before();
     if (i < seen)
-        key = load_code<K>(coding, key_of_segment<S>(pieces, piece, position));
+        key = load_code<K>(coding, key_of_segment<S>(pieces, piece, position, level.extents));
     if (plan.has_one_segment) // the same for all
         place = i / RUN_OF_SAMPLE * RUN_OF_SAMPLE + place_in_run<SAMPLE_THREADS>(key, others);
     if (i < seen)
@@ -151,6 +181,7 @@ template <typename K>
 struct split_work {
     uint32_t counts[SPLIT_BUCKETS]; /* of the sample in each bucket */
     struct split_head<K> head;      /* a copy of the split's */
+    bool any_moves; /* of a tree: some of the sample is in a bucket that is not of one value */
     K *splitters;                   /* [SPLIT_BUCKETS] the same */
 };
 
@@ -210,11 +241,17 @@ static __device__ void split_by_tree(const K *in_order, int seen, int wanted, in
         work.counts[bucket] = end = first_from(sorted, (int)work.counts[bucket], work.splitters[bucket]);
     __syncthreads();
     const int begin = 0 < bucket && bucket < buckets ? (int)work.counts[bucket - 1] : 0;
-    __syncthreads();
+    K value;
+    const bool moves =
+        bucket < buckets && end > begin &&
+        !is_one_value({false, buckets}, bucket, ends_of_bucket(work.splitters, bucket), &value);
+    const bool any_moves = __syncthreads_or(moves);
     if (bucket < buckets)
         work.counts[bucket] = end - begin;
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
         work.head = {false, buckets}; // what is asked of it from here on
+        work.any_moves = any_moves;
+    }
     __syncthreads();
 }
 
@@ -302,6 +339,20 @@ static __device__ void one_value_split(K value, const struct segment &segment, s
     split->levels = 2;
 }
 
+/* Does a sample that is in runs go up and down, as a whole? Every thread of the block calls it; the answer is the first one's. */
+template <typename K>
+static __device__ bool is_mixed(const K *runs, int seen)
+{
+    bool ascends = false, descends = false;
+    for (int next = (threadIdx.x + 1) * RUN_OF_SAMPLE; next < seen; next += SPLIT_THREADS * RUN_OF_SAMPLE) {
+        const K *before = runs + next - RUN_OF_SAMPLE;
+        ascends |= *before < runs[min(next + RUN_OF_SAMPLE, seen) - 1];
+        descends |= runs[next - 1] > runs[next];
+    }
+    ascends = __syncthreads_or(ascends);
+    return __syncthreads_or(descends) && ascends;
+}
+
 /* An only segment: its first block looks whether the sample [seen] is even, while the others sort it, which is in runs. Returns whether
  * this block has a tree to grow: the last one, if it is not. Every thread calls it. */
 template <typename S, typename K>
@@ -310,6 +361,11 @@ static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struc
 {
     __shared__ bool is_last;
     K *runs = (K *)block_sort_shared();
+    if (blockIdx.y == 0 && level.region_counts) {
+        const bool mixed = is_mixed(level.samples, seen);
+        if (threadIdx.x == 0)
+            level.head->is_mixed = mixed;
+    }
     *even = blockIdx.y == 0 &&
             split_evenly<RANKED_SAMPLE / SPLIT_THREADS, true>(level.samples, seen, linear_buckets, level.splits, work);
     if (*even) // and does not arrive, so nobody is the last
@@ -378,8 +434,11 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
             if (!even)
                 sort_sample<S>(sample, seen, work.head);
         }
-        if (!even)
+        if (!even) {
             split_by_tree(sample, seen, tree, plan.most_buckets, split, work);
+            if (level.region_counts && !work.any_moves && threadIdx.x == 0)
+                level.head->is_mixed = false;
+        }
     } else { // a sample has misjudged it: parts of its exact range, which bounds the number of levels
         const K low = key_of_words<K>(level.left[segment.left].lowest),
                 high = key_of_words<K>(level.left[segment.left].highest);
@@ -405,12 +464,18 @@ struct goals_with_room {
     struct bucket_line *buckets;
     uint32_t *overflow, *any_overflow;
 
-    __device__ K *operator()(int number, uint32_t keys) const
+    typedef uint64_t answer; /* the cursor's. A limit beside it would take registers that large sorts lack */
+
+    __device__ answer ask(int number, uint32_t keys) const
     {
-        struct bucket_line &line = buckets[number / BUCKETS_OF_LINE];
-        const int at = number % BUCKETS_OF_LINE;
-        const uint64_t limit = line.limits[at];
-        const uint64_t place = atomicAdd((unsigned long long *)&line.cursors[at], (unsigned long long)keys);
+        return atomicAdd(
+            (unsigned long long *)&buckets[number / BUCKETS_OF_LINE].cursors[number % BUCKETS_OF_LINE],
+            (unsigned long long)keys);
+    }
+
+    __device__ K *goal_of(int number, uint32_t keys, answer place) const
+    {
+        const uint64_t limit = buckets[number / BUCKETS_OF_LINE].limits[number % BUCKETS_OF_LINE];
         if (place + keys <= limit)
             return scratch + place;
         if (limit > 0)
@@ -441,23 +506,31 @@ static __device__ void scatter_piece(const FIRST &coding, const struct piece &pi
     const int valid = (int)min((int64_t)(SCATTER_THREADS * KEYS), piece.count - first);
     const goals_with_room<K> goals = {scratch, buckets_of_segment(level, piece.segment),
                                       &level.overflows[piece.segment], &level.head->any_overflow};
-    const S *keys = (const S *)piece.keys;
     const struct split<K> &split = level.splits[piece.segment];
-    const uint8_t *found =
-        level.found && is_worth_noting<K>(split) ? found_at(level.found, keys, piece.count, first) : NULL;
-    scatter<KEYS>(coding, keys + first, valid, split, found, goals, words);
+    const uint8_t *found = level.found && is_worth_noting<K>(split)
+                               ? found_at(level.found, (const S *)piece.keys, piece.count, first)
+                               : NULL;
+    const S *from = tile_of_piece<S>(piece, tile - piece.first_tile, SCATTER_THREADS * KEYS, level.extents);
+    scatter<KEYS>(coding, from, valid, split, found, goals, words);
 }
 
+/* beside: run beside the block sorts of the level before, which touch nothing of this one's; then it waits for them as usual_kernel()
+ * does for what is before that. */
 template <typename K, int KEYS, typename FIRST>
 static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
     scatter_kernel(const __grid_constant__ FIRST coding, const __grid_constant__ struct pieces pieces,
-                   K *scratch, struct level_tables<K> level)
+                   K *scratch, struct level_tables<K> level, bool beside)
 {
     __shared__ struct scatter_words<K> words;
-    wait_for_kernels_before();
+    if (beside)
+        let_next_be_sent();
+    else
+        wait_for_kernels_before();
     if (level.region_counts && level.head->is_done) // others need not wait to know
         return;
     scatter_piece<KEYS>(coding, piece_of_tile(pieces, blockIdx.x), blockIdx.x, scratch, level, words);
+    if (beside && blockIdx.x == gridDim.x - 1)
+        wait_for_kernels_before();
 }
 
 /* The segments that have overflowed; by few blocks, as it is seldom that there are any. */

@@ -43,12 +43,13 @@ struct bucket {
 /* Where buckets are kept. Tiles that start together all ask the cursors of the same buckets, so the L2 cache should have few sectors
  * to change, and in many places: cursors of neighbours share a sector, and have a line alone.
  *
- *     line 0     cursors 0 1 2 3 | begins 0 1 2 3 | limits 0 1 2 3 | -
+ *     line 0     cursors 0 1 2 3 | begins 0 1 2 3 | limits 0 1 2 3 | extents 0 1 2 3
  *     line 1     cursors 4 5 6 7 | ... */
 enum { BUCKETS_OF_LINE = 4 };
 
 struct alignas(128) bucket_line {
     uint64_t cursors[BUCKETS_OF_LINE], begins[BUCKETS_OF_LINE], limits[BUCKETS_OF_LINE];
+    uint64_t extents[BUCKETS_OF_LINE]; /* of regions: one that it has begun of late (extents.cuh) */
 };
 
 static __device__ void set_bucket(struct bucket_line *lines, int number, const struct bucket &bucket)
@@ -58,6 +59,7 @@ static __device__ void set_bucket(struct bucket_line *lines, int number, const s
     line.cursors[at] = bucket.cursor;
     line.begins[at] = bucket.begin;
     line.limits[at] = bucket.limit;
+    line.extents[at] = 0;
 }
 
 static __device__ struct bucket get_bucket(const struct bucket_line *lines, int number)
@@ -93,9 +95,30 @@ struct left_bucket {
     uint32_t lock;
 };
 
+/* The memory in which regions lie (extents.cuh): `near`, then `far`, cut into extents. A row has those of a region in order, each as one
+ * more than its number; 0: it is not taken yet. */
+template <typename K>
+struct extents {
+    K *near_keys, *far_keys;
+    uint32_t near_count; /* extents there */
+    int tile, log_tiles; /* keys of a tile, and the logarithm of the tiles of an extent */
+    int64_t keys;        /* of an extent */
+    uint32_t row_count, row_length;
+    uint32_t *rows;  /* [row_count][row_length]; NULL: there are no extents */
+    uint32_t *taken; /* how many are */
+};
+
+template <typename K>
+static __device__ K *begin_of_extent(const struct extents<K> &extents, uint32_t number)
+{
+    return number < extents.near_count ? extents.near_keys + number * extents.keys
+                                       : extents.far_keys + (number - extents.near_count) * extents.keys;
+}
+
 /* What a level counts. */
 struct level_head {
-    uint32_t is_done; /* nothing is to be scattered: after the count of a first level */
+    uint32_t is_done;  /* nothing is to be scattered: after the count of a first level */
+    uint32_t is_mixed; /* the sample of a first level goes up and down, and some of it has to move */
     uint32_t any_overflow;
     uint32_t arrived;          /* blocks of an only segment's split */
     unsigned long long listed; /* usual tasks below, others above */
@@ -128,6 +151,7 @@ struct level_tables {
     struct bucket_line *buckets;         /* [segments][SPLIT_BUCKETS / BUCKETS_OF_LINE] */
     struct bucket_task<K> *usual;        /* [segments * SPLIT_BUCKETS] */
     struct rest_task *rest;              /* [one for each bucket, and one for run_keys of its keys] */
+    struct extents<K> extents; /* of a first level; of that behind it, whose pieces are rows of them */
     K *samples;                          /* [segments][SAMPLE_MAX] */
     K *sorted;                           /* [SAMPLE_MAX] of the first one */
 };

@@ -2,8 +2,16 @@
  *
  *     few keys       each finds its rank (ranks.cuh)
  *     some million   one level:     keys ---> scratch ---> out
- *     more           two levels:    keys --- first level, counted ---> via
- *                                   via  --- a level for some regions at a time ---> scratch ---> out
+ *     more           two levels:    keys    --- first level ---> extents
+ *                                   extents --- a level for some regions at a time ---> scratch ---> out
+ *
+ * Extents (extents.cuh) lie in spare memory. Regions go to out in order, so until the last ones its end is free, and is scratch:
+ *
+ *     out     | sorted | these regions | scratch of these |         of the next ones, and so on
+ *
+ * Where the keys come from spare memory, and for what a level has left, there are no extents: the first level is counted before it
+ * is scattered, without gaps:       keys    --- first level, counted ---> via
+ *                                   via     --- a level for some regions at a time ---> scratch ---> out
  *
  * `via` is `out` itself where the keys come from elsewhere: regions of out leave for scratch before they are written. Numbered
  * keys of two levels become codes in the first load; where only their positions are wanted, the last store is to these, and
@@ -16,16 +24,32 @@
  * sampled once more, each time.
  *
  * kernels/README.md has the chapter, with an example. */
+#include "kernels/cuda/msd/batches.cuh"
 #include "kernels/cuda/msd/cluster.h"
-#include "kernels/cuda/msd/queue_level.cuh"
 #include "kernels/numbered_keys.h"
 
 /* ---- the workspace: tables of a level | of the first level | what is left | scratch ---------------------- */
 
-/* Keys of a batch of regions, at most. */
-static int64_t keys_of_batch(int64_t count)
+/* Regions of the first level, at most. */
+template <typename K>
+static int64_t most_regions(const struct cuda_engine *engine, int64_t count)
 {
-    return max(count / BATCH_SHARE_OF_KEYS, min(count, (int64_t)BATCH_KEYS_LEAST));
+    const int64_t wanted = count / own_size<K>(engine, MSD_REGION_KEYS),
+                  most = own_size<K>(engine, MSD_REGIONS_MOST),
+                  least = min(max(count / REGION_KEYS_LEAST, (int64_t)REGIONS_MIN), (int64_t)REGIONS_USUAL);
+    return min(max(wanted, least), most);
+}
+
+/* Keys of a batch that has its scratch in the workspace, at most: as many as a batch may have at all, if their scratch is a small
+ * part of the device's memory, otherwise a share of all keys. More keys never have fewer. */
+template <typename K>
+static int64_t keys_of_batch(const struct cuda_engine *engine, int64_t count)
+{
+    const int64_t region = max((int64_t)own_size<K>(engine, MSD_REGION_KEYS),
+                               count / own_size<K>(engine, MSD_REGIONS_MOST)),
+                  useful = min(count, LEVEL_SEGMENTS * region / 16 * 17); // regions are not equal
+    const int64_t affordable = (int64_t)(engine->memory_bytes / BATCH_SHARE_OF_MEMORY / sizeof(K)) * 8 / 15;
+    return max(count / BATCH_SHARE_OF_KEYS, min(useful, affordable));
 }
 
 template <typename K>
@@ -35,6 +59,8 @@ struct msd_memory {
     struct left_bucket *left[2]; /* those of a level before, and of this one; by turns */
     K *scratch;
     int64_t scratch_room; /* keys */
+    struct extents<K> extents; /* but for where its near keys are */
+    struct level_head *heads;  /* [regions] of batches; the rows of the extents are behind them */
     size_t bytes;
 };
 
@@ -44,11 +70,13 @@ static struct msd_memory<K> lay_out(const struct cuda_engine *engine, void *work
     };
     char *next = (char *)workspace;
     const bool is_alone = count <= own_size<K>(engine, MSD_ALONE_KEYS);
-    const int64_t batch = is_alone ? count : keys_of_batch(count);
+    const int64_t batch = is_alone ? count : keys_of_batch<K>(engine, count);
+    const int regions = is_alone ? 0 : (int)most_regions<K>(engine, count);
     memory.segments = is_alone ? LEVEL_ALONE_SEGMENTS : LEVEL_SEGMENTS;
-    memory.level = take_level<K>(&next, memory.segments, count, is_alone ? ALONE_RUN_KEYS : FILL_KEYS);
+    memory.level = take_level<K>(&next, max(memory.segments, regions), memory.segments, count,
+                                 is_alone ? ALONE_RUN_KEYS : FILL_KEYS);
     if (!is_alone) {
-        memory.first = take_level<K>(&next, 1, count, FILL_KEYS);
+        memory.first = take_level<K>(&next, 1, 1, count, FILL_KEYS);
         memory.first.region_counts = take_array<struct region_counts>(&next, 1);
         memory.first.left_count = memory.level.left_count;
     }
@@ -61,6 +89,10 @@ static struct msd_memory<K> lay_out(const struct cuda_engine *engine, void *work
                        divide_up(count + FOUND_ROOM,
                                  (int64_t)sizeof(K))); // the first level notes a byte of each key
     memory.scratch = take_array<K>(&next, memory.scratch_room);
+    if (!is_alone) {
+        memory.heads = take_array<struct level_head>(&next, regions);
+        memory.extents = take_extents<K>(&next, count, regions, tile_keys<K>(engine), NULL);
+    }
     memory.bytes = (size_t)(next - (char *)workspace);
     return memory;
 }
@@ -125,9 +157,7 @@ static hsort_status batch_segment(const struct msd_sort<K, LAST> &sort, const K 
 template <typename K>
 static int64_t keys_of_region(const struct cuda_engine *engine, int64_t count)
 {
-    const int64_t wanted = count / own_size<K>(engine, MSD_REGION_KEYS), most = own_size<K>(engine, MSD_REGIONS_MOST),
-                  least = min(max(count / REGION_KEYS_LEAST, (int64_t)REGIONS_MIN), (int64_t)REGIONS_USUAL);
-    return divide_up(count, min(max(wanted, least), most));
+    return divide_up(count, most_regions<K>(engine, count));
 }
 
 /* Of a tree there are no more regions than a byte can tell, if they are then not too large for one level more; nor for its
@@ -155,7 +185,8 @@ static hsort_status queue_first(const struct msd_sort<K, LAST> &sort, const FIRS
     add_segment(&input, count, begin, left);
     add_piece(&input, from, count, tile_keys<K>(sort.engine));
     TRY(queue_splits(sort.engine, first, input, plan_of_first<K>(sort.engine, count), level));
-    TRY(queue_count(sort.engine, first, from, count, true, level, level.region_counts));
+    TRY(queue_count(sort.engine, first, from, count, level, level.region_counts, NULL));
+    TRY(queue_places(sort.engine, true, level, level.region_counts));
     TRY(queue_scatter(sort.engine, first, input, level, via));
     // of the rest only values that are written anew
     return queue_rest(sort.engine, sort.last, level, 0, via, sort.goal + begin);
@@ -221,6 +252,81 @@ static hsort_status sort_large(const struct msd_sort<K, LAST> &sort, const FIRST
             TRY(batch_segment(sort, via + at, begin + at, regions[i].keys, -1, &input));
     }
     return flush_level(sort, &input);
+}
+
+/* Planned regions from `first` on to `end` as the input of a level; their pieces are rows of extents. */
+template <typename K>
+static struct level_input input_of(const struct cuda_engine *engine, const struct region_batches *plan,
+                                   int first, int end, const struct extents<K> &extents)
+{
+    struct level_input input = {};
+    for (int i = first; i < end; i++) {
+        const struct planned_region *region = &plan->regions[i];
+        add_segment(&input, region->keys, region->first, -1);
+        input.segments.segment[i - first].scratch_first = region->scratch_first;
+        add_piece(&input, extents.rows + (int64_t)region->number * extents.row_length, region->keys,
+                  tile_keys<K>(engine));
+    }
+    return input;
+}
+
+/* Sort the planned regions: first the splits of all, as many as fit a launch at a time, so that no batch waits for them. */
+template <typename K, typename LAST>
+static hsort_status sort_batches(const struct msd_sort<K, LAST> &sort, const struct region_batches *plan,
+                                 const struct level_tables<K> &level)
+{
+    const struct level_plan of_batch = plan_of_batch<K>(sort.engine);
+    for (int i = 0; i < plan->region_count; i += LEVEL_SEGMENTS) {
+        const int end = min(i + (int)LEVEL_SEGMENTS, plan->region_count);
+        TRY(queue_splits(sort.engine, codes_only, input_of(sort.engine, plan, i, end, level.extents),
+                         of_batch, tables_from(level, i)));
+    }
+    for (int i = 0; i < plan->batch_count; i++) {
+        const struct planned_batch *batch = &plan->batches[i];
+        struct level_tables<K> own = tables_from(level, batch->first);
+        own.head = sort.memory.heads + i;
+        TRY(queue_sorts(sort.engine, codes_only, sort.last,
+                        input_of(sort.engine, plan, batch->first, batch->end, level.extents), of_batch, own,
+                        batch->in_out ? sort.out + batch->out_end : sort.memory.scratch, sort.goal,
+                        batch->beside));
+    }
+    return HSORT_OK;
+}
+
+/* Sort keys from [count] into the goal [count] by way of extents. */
+template <typename K, typename LAST, typename FIRST, typename S>
+static hsort_status sort_by_extents(const struct msd_sort<K, LAST> &sort, const FIRST &first, const S *from,
+                                    int64_t count)
+{
+    struct region_answer regions[SPLIT_BUCKETS];
+    struct region_batches plan;
+    struct level_tables<K> level = sort.memory.first, next = sort.memory.level;
+    struct level_input input = {};
+    enum first_verdict verdict;
+    level.left = next.left;
+    next.extents = sort.memory.extents;
+    next.extents.near_keys = sort.spare;
+    add_segment(&input, count, 0, -1);
+    add_piece(&input, from, count, tile_keys<K>(sort.engine));
+    TRY_CUDA(cudaMemsetAsync(sort.memory.heads, 0, end_of_rows(next.extents) - (char *)sort.memory.heads,
+                             sort.engine->streams[STREAM_WORK]));
+    TRY(queue_splits(sort.engine, first, input, plan_of_first<K>(sort.engine, count), level));
+    TRY(queue_count(sort.engine, first, from, count, level, level.region_counts, &level.head->is_mixed));
+    level.extents = next.extents;
+    TRY(queue_extents(sort.engine, first, from, count, level));
+    TRY(wait_for_regions(sort.engine, regions, &verdict));
+    if (verdict != FIRST_SPLIT)
+        return queue_ordered(sort, first, from, 0, count, verdict);
+    plan_region_batches(regions, count, sort.memory.scratch_room, &plan);
+    TRY(sort_batches(sort, &plan, next));
+    // not sooner, as scratch was there
+    for (int i = 0; i < plan.left_count; i++) {
+        const struct planned_region *left = &plan.left[i];
+        TRY(leave_region(sort.engine, next,
+                         next.extents.rows + (int64_t)left->number * next.extents.row_length, sort.out,
+                         left->first, left->keys));
+    }
+    return queue_rest(sort.engine, sort.last, level, 0, (K *)NULL, sort.goal); // values that are written anew
 }
 
 /* Sort what the levels so far have left in out. */
@@ -357,7 +463,10 @@ static hsort_status sort_by_levels(struct msd_sort<K, LAST> sort, const FIRST &f
 {
     const uint32_t before = sort.engine->levels;
     sort.memory.first.zeroes_left_count = true;
-    TRY(sort_large(sort, first, from, via, 0, count, -1));
+    if ((const void *)from != sort.spare)
+        TRY(sort_by_extents(sort, first, from, count));
+    else
+        TRY(sort_large(sort, first, from, via, 0, count, -1));
     return settle_left(sort, before);
 }
 

@@ -42,7 +42,7 @@ static struct pair_memory_map<K, V> take_pair_tables(char **next, int64_t count)
     typedef ordered_size<K, V> size;
     struct pair_memory_map<K, V> memory = {};
     const int64_t tiles = divide_up(count, (int64_t)size::TILE) + LEVEL_PIECES;
-    memory.level = take_level<K>(next, LEVEL_SEGMENTS, count, FILL_KEYS);
+    memory.level = take_level<K>(next, LEVEL_SEGMENTS, LEVEL_SEGMENTS, count, FILL_KEYS);
     memory.region_counts = take_array<struct region_counts>(next, 1);
     memory.ordered.rows = take_array<uint32_t>(next, tiles * ORDERED_BUCKETS);
     memory.ordered.totals = take_array<uint32_t>(next, LEVEL_SEGMENTS * ORDERED_BUCKETS);

@@ -33,9 +33,9 @@ static struct partition_memory<K> lay_out_partition(void *workspace) {
     };
     char *next = (char *)workspace;
     memory.split = take_array<struct split<K>>(&next, 1);
-    memory.first = take_level<K>(&next, 1, 0, FILL_KEYS);
+    memory.first = take_level<K>(&next, 1, 1, 0, FILL_KEYS);
     memory.first.splits = memory.split;
-    memory.level = take_level<K>(&next, LEVEL_SEGMENTS, (int64_t)UINT32_MAX, FILL_KEYS);
+    memory.level = take_level<K>(&next, LEVEL_SEGMENTS, LEVEL_SEGMENTS, (int64_t)UINT32_MAX, FILL_KEYS);
     memory.level.left_room = LEFT_OF_REGIONS;
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, LEFT_OF_REGIONS);
@@ -310,7 +310,8 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes, con
         struct region_counts *regions = memory.first.region_counts;
         TRY_CUDA(cudaMemsetAsync(regions, 0, sizeof *regions, stream)); // the split was made elsewhere
         TRY_CUDA(cudaMemsetAsync(memory.level.left_count, 0, sizeof *memory.level.left_count, stream));
-        return queue_count(engine, coding, keys, count, false, memory.first, regions);
+        TRY(queue_count(engine, coding, keys, count, memory.first, regions, NULL));
+        return queue_places(engine, false, memory.first, regions);
     }));
     TRY_CUDA(cudaStreamSynchronize(stream));
     for (int region = 0; region < ENGINE_REGIONS; region++)

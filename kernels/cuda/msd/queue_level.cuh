@@ -4,7 +4,7 @@
 #define QUEUE_LEVEL_CUH
 
 #include "kernels/base/first_error.h"
-#include "kernels/cuda/msd/first_level.cuh"
+#include "kernels/cuda/msd/extents.cuh"
 #include <stdlib.h>
 #include <type_traits>
 
@@ -46,11 +46,12 @@ constexpr bool fits_class()
 {
     enum { SORT_OWN_BYTES = 5 << 9, SPLIT_OWN_BYTES = 8 << 10 };
     typedef class_sizes<K, CLASS> sizes;
-    constexpr int all[] = {(int)(sizeof(scatter_tile<K, sizes::SCATTER_KEYS>) + sizeof(scatter_words<K>)),
-                           block_sort_bytes<typename sizes::usual, K>() + SORT_OWN_BYTES,
-                           block_sort_bytes<typename sizes::large, K>() + SORT_OWN_BYTES,
-                           block_sort_bytes<typename sizes::huge, K>() + SORT_OWN_BYTES,
-                           block_sort_bytes<typename sizes::sample, K>() + SPLIT_OWN_BYTES};
+    constexpr int all[] = {
+        (int)(sizeof(scatter_tile<K, sizes::SCATTER_KEYS>) + sizeof(scatter_words<K>) + sizeof(cut_runs<K>)),
+        block_sort_bytes<typename sizes::usual, K>() + SORT_OWN_BYTES,
+        block_sort_bytes<typename sizes::large, K>() + SORT_OWN_BYTES,
+        block_sort_bytes<typename sizes::huge, K>() + SORT_OWN_BYTES,
+        block_sort_bytes<typename sizes::sample, K>() + SPLIT_OWN_BYTES};
     for (int bytes : all) {
         if (bytes > MSD_BLOCK_BYTES[CLASS])
             return false;
@@ -122,12 +123,14 @@ static T *take_array(char **next, int64_t count)
 }
 
 /* Tables for `segments` that have `keys` together, from *next on, which is moved behind them; from NULL on, only to learn how
- * many bytes they take. */
+ * many bytes they take. at_a_time: segments of a launch. */
 template <typename K>
-static struct level_tables<K> take_level(char **next, int segments, int64_t keys, int run_keys) {
+static struct level_tables<K> take_level(char **next, int segments, int at_a_time, int64_t keys,
+                                         int run_keys) {
     struct level_tables<K> level = {
     };
-    const int64_t buckets = (int64_t)segments * SPLIT_BUCKETS;
+    const int64_t buckets = (int64_t)segments * SPLIT_BUCKETS,
+                  buckets_at_a_time = (int64_t)at_a_time * SPLIT_BUCKETS;
     level.head = take_array<struct level_head>(next, 1);
     level.left_count = take_array<uint32_t>(next, 1);
     level.segments = take_array<struct segment>(next, segments);
@@ -135,10 +138,50 @@ static struct level_tables<K> take_level(char **next, int segments, int64_t keys
     level.splits = take_array<struct split<K>>(next, segments);
     level.overflows = take_array<uint32_t>(next, segments);
     level.buckets = take_array<struct bucket_line>(next, buckets / BUCKETS_OF_LINE);
-    level.usual = take_array<struct bucket_task<K>>(next, buckets);
-    level.rest = take_array<struct rest_task>(next, buckets + keys / run_keys);
-    level.samples = take_array<K>(next, (int64_t)segments *SAMPLE_MAX<K>);
+    level.usual = take_array<struct bucket_task<K>>(next, buckets_at_a_time);
+    level.rest = take_array<struct rest_task>(next, buckets_at_a_time + keys / run_keys);
+    level.samples = take_array<K>(next, (int64_t)at_a_time *SAMPLE_MAX<K>);
     level.sorted = take_array<K>(next, SAMPLE_MAX<K>);
+    return level;
+}
+
+/* The extents of `keys` in up to `regions` regions: near_keys [keys], and the rest, with their rows, from *next on, as take_level()
+ * takes tables. Fewer keys and regions take no more. */
+template <typename K>
+static struct extents<K> take_extents(char **next, int64_t keys, int regions, int tile, K *near_keys) {
+    struct extents<K> extents = {
+    };
+    const int64_t tiles = divide_up(keys, tile);
+    while (tiles >> extents.log_tiles > EXTENTS_MOST)
+        extents.log_tiles++;
+    extents.tile = tile;
+    extents.near_keys = near_keys;
+    extents.keys = (int64_t)tile << extents.log_tiles;
+    extents.near_count = (uint32_t)(keys / extents.keys);
+    extents.row_length = (uint32_t)(tiles >> extents.log_tiles) + 1;
+    extents.row_count = (uint32_t)min(2 * regions, (int)SPLIT_BUCKETS); // a tree has others of one value
+    extents.taken = take_array<uint32_t>(next, 1 + (int64_t)extents.row_count * (EXTENTS_MOST + 1));
+    extents.rows = extents.taken + 1;
+    // each region may end with an extent that is not full
+    extents.far_keys = take_array<K>(next, (regions + 1) * extents.keys);
+    return extents;
+}
+
+/* What is to be zero before an extent is taken ends here. */
+template <typename K>
+static char *end_of_rows(const struct extents<K> &extents)
+{
+    return (char *)(extents.rows + (size_t)extents.row_count * extents.row_length);
+}
+
+/* The tables of a level from segment `first` on. Tasks and samples are those of a launch. */
+template <typename K>
+static struct level_tables<K> tables_from(struct level_tables<K> level, int first) {
+    level.segments += first;
+    level.counts += first;
+    level.splits += first;
+    level.overflows += first;
+    level.buckets += first * (SPLIT_BUCKETS / BUCKETS_OF_LINE);
     return level;
 }
 
@@ -210,12 +253,12 @@ static void add_piece(struct level_input *input, const void *keys, int64_t count
 template <typename K, int WAY = LEVEL_USUAL, typename FIRST>
 static hsort_status queue_scatter(struct cuda_engine *engine, const FIRST &coding,
                                   const struct level_input &input, const struct level_tables<K> &level,
-                                  K *scratch)
+                                  K *scratch, bool beside = false)
 {
     return with_class(engine, [&](auto number) {
         constexpr int KEYS = scatter_keys(class_sizes<K, decltype(number)::value>::SCATTER_KEYS, WAY);
         return launch_behind(engine, "scatter", scatter_kernel<K, KEYS, FIRST>, input.tiles, SCATTER_THREADS,
-                             sizeof(scatter_tile<K, KEYS>), coding, input.pieces, scratch, level);
+                             sizeof(scatter_tile<K, KEYS>), coding, input.pieces, scratch, level, beside);
     });
 }
 
@@ -274,18 +317,14 @@ static hsort_status queue_list(struct cuda_engine *engine, const struct coding &
     });
 }
 
-/* Queue all of a level: sort the segments' keys into out. first: as they are loaded; last: as they are stored (coding.cuh).
- * The pieces are cut into tile_keys() of the WAY. */
+/* Queue a level whose splits have been queued: sort the segments' keys into out. beside: as scatter_kernel() says. */
 template <typename K, int WAY = LEVEL_USUAL, typename LAST, typename T>
-static hsort_status queue_level(struct cuda_engine *engine, const struct coding &first, const LAST &last,
+static hsort_status queue_sorts(struct cuda_engine *engine, const struct coding &first, const LAST &last,
                                 const struct level_input &input, const struct level_plan &plan,
-                                const struct level_tables<K> &level, K *scratch, T *out)
+                                const struct level_tables<K> &level, K *scratch, T *out, bool beside = false)
 {
     const int segments = input.segments.count;
-    if (input.tiles == 0)
-        return HSORT_OK;
-    TRY(queue_splits(engine, first, input, plan, level));
-    TRY((queue_scatter<K, WAY>(engine, first, input, level, scratch)));
+    TRY((queue_scatter<K, WAY>(engine, first, input, level, scratch, beside)));
     TRY((queue_list<K, WAY>(engine, first, input, plan, level, scratch)));
     // more than a split has, but for those of what was left; the rest takes what is beyond
     const int64_t buckets =
@@ -299,26 +338,67 @@ static hsort_status queue_level(struct cuda_engine *engine, const struct coding 
     });
 }
 
+/* Queue all of a level: sort the segments' keys into out. first: as they are loaded; last: as they are stored (coding.cuh).
+ * The pieces are cut into tile_keys() of the WAY. */
+template <typename K, int WAY = LEVEL_USUAL, typename LAST, typename T>
+static hsort_status queue_level(struct cuda_engine *engine, const struct coding &first, const LAST &last,
+                                const struct level_input &input, const struct level_plan &plan,
+                                const struct level_tables<K> &level, K *scratch, T *out)
+{
+    if (input.tiles == 0)
+        return HSORT_OK;
+    TRY(queue_splits(engine, first, input, plan, level));
+    return queue_sorts<K, WAY>(engine, first, last, input, plan, level, scratch, out);
+}
+
 /* ---- the first level ------------------------------------------------------------------------------------- */
 
 static_assert((int)SPLIT_BUCKETS <= (int)ENGINE_SEARCH_MAX,
               "place_regions_kernel() tells the host of each region");
 
-/* Queue the count of keys [count] by the split of the first level, and where its regions then begin; counts: zero. */
+/* Queue the count of keys [count] by the split of the first level; counts: zero; mixed: as count_kernel() says. */
 template <typename K, typename FIRST, typename S>
 static hsort_status queue_count(struct cuda_engine *engine, const FIRST &coding, const S *keys, int64_t count,
-                                bool fills, const struct level_tables<K> &level, struct region_counts *counts)
+                                const struct level_tables<K> &level, struct region_counts *counts,
+                                const uint32_t *mixed)
 {
     const int64_t vectors =
         divide_up(count * (int64_t)sizeof(S), (int64_t)sizeof(uint4) * COUNT_THREADS * COUNT_VECTORS);
+    if (count == 0)
+        return HSORT_OK;
+    return launch_behind(engine, "count of regions", count_kernel<K, FIRST, S>,
+                         (unsigned)min(vectors, (int64_t)engine->multiprocessors), COUNT_THREADS, 0, coding,
+                         keys, count, level.splits, counts, level.found, mixed);
+}
+
+/* Queue where regions begin that have been counted. */
+template <typename K>
+static hsort_status queue_places(struct cuda_engine *engine, bool fills, const struct level_tables<K> &level,
+                                 const struct region_counts *counts)
+{
     struct cuda_result *result = engine->result;
     *(volatile int32_t *)&result->verdict = FIRST_UNKNOWN;
-    if (count > 0)
-        TRY(launch_behind(engine, "count of regions", count_kernel<K, FIRST, S>,
-                          (unsigned)min(vectors, (int64_t)engine->multiprocessors), COUNT_THREADS, 0, coding,
-                          keys, count, level.splits, counts, level.found));
     return launch_behind(engine, "places of regions", place_regions_kernel<K>, 1, SPLIT_BUCKETS, 0, counts,
                          fills, level, result->less, result->not_greater, &result->verdict);
+}
+
+/* Queue the scatter of keys [count] to extents, by the split of the first level, and what tells the host of its regions. */
+template <typename K, typename FIRST, typename S>
+static hsort_status queue_extents(struct cuda_engine *engine, const FIRST &coding, const S *keys,
+                                  int64_t count, const struct level_tables<K> &level)
+{
+    struct cuda_result *result = engine->result;
+    *(volatile int32_t *)&result->verdict = FIRST_UNKNOWN;
+    TRY(with_class(engine, [&](auto number) {
+        constexpr int CLASS = decltype(number)::value, KEYS = class_sizes<K, CLASS>::SCATTER_KEYS;
+        static_assert(MSD_REGIONS_MOST[CLASS][WIDTH_NUMBER<K>] <= CUT_RUNS<K>,
+                      "a run of each region may be cut");
+        return launch_behind(engine, "scatter to extents", scatter_to_extents_kernel<K, KEYS, FIRST, S>,
+                             (unsigned)divide_up(count, (int64_t)level.extents.tile), SCATTER_THREADS,
+                             sizeof(scatter_tile<K, KEYS>), coding, keys, count, level);
+    }));
+    return launch_behind(engine, "regions in extents", tell_extents_kernel<K>, 1, SPLIT_BUCKETS, 0, level,
+                         result->less, &result->verdict);
 }
 
 /* ---- what is left --------------------------------------------------------------------------------------- */
@@ -329,16 +409,18 @@ struct left_list {
     uint32_t count;
 };
 
-/* Queue a region to be left: its keys from [count] go to their places in out, from `first` on, and wait there as codes. What tells of
- * it counts as a level. */
+/* Queue a region to be left: its keys from [count], or from the row of its extents, go to their places in out, from `first` on, and wait
+ * there as codes. What tells of it counts as a level. */
 template <typename K>
 static hsort_status leave_region(struct cuda_engine *engine, const struct level_tables<K> &level,
-                                 const K *from, K *out, int64_t first, int64_t count)
+                                 const void *from, K *out, int64_t first, int64_t count)
 {
+    const struct piece piece = {from, count, 0, 0};
     TRY(launch_behind(engine, "list of a region", list_region_kernel<K>, 1, 1, 0, (uint64_t)first,
                       (uint64_t)count, level, &engine->result->left, ++engine->levels));
     return launch_behind(engine, "a region for another level", leave_region_kernel<K>,
-                         engine->multiprocessors * 8, MSD_WRITE_THREADS, 0, from, out + first, count, level);
+                         engine->multiprocessors * 8, MSD_WRITE_THREADS, 0, piece, tile_keys<K>(engine),
+                         out + first, level);
 }
 
 /* Fetch the list of what the levels so far have left, `count` buckets, and begin another: level->left is then this

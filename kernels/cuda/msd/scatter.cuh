@@ -22,11 +22,24 @@ struct scatter_tile {
     uint16_t buckets[COUNT];
 };
 
+/* Runs of a tile that an extent's end cuts (extents.cuh), at most: as many as there are regions. */
+template <typename K>
+constexpr int CUT_RUNS = sizeof(K) < sizeof(uint64_t) ? SPLIT_BUCKETS / 2 : SPLIT_BUCKETS;
+
+template <typename K>
+struct cut_runs {
+    uint32_t count;
+    uint16_t regions[CUT_RUNS<K>], keys[CUT_RUNS<K>];
+};
+
 /* What else it has in shared memory. The kernel declares it: arrays of a function template take memory once for
  * each form of it that the kernel calls. */
 template <typename K>
 struct scatter_words {
-    K tree[SPLIT_BUCKETS];
+    union {
+        K tree[SPLIT_BUCKETS];
+        uint64_t places_of_cut[CUT_RUNS<K>];
+    };
     K *goals[SPLIT_BUCKETS]; /* where a bucket's keys go, less its first place in the tile; NULL: nowhere */
     uint32_t counts[SPLIT_BUCKETS]; /* its keys, then that place */
     uint32_t sums[SCATTER_THREADS / WARP], so_far;
@@ -76,7 +89,7 @@ static __device__ void rank_keys(uint32_t (&buckets)[KEYS], const EXISTS &exists
  * and none is asked whether it exists. */
 template <bool FULL, int KEYS, typename K, typename BUCKETS, typename GOALS>
 static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turns,
-                                      const BUCKETS &find_buckets, const GOALS &goal_of,
+                                      const BUCKETS &find_buckets, const GOALS &goals,
                                       struct scatter_words<K> &words)
 {
     extern __shared__ uint4 scatter_memory[];
@@ -90,7 +103,8 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
     rank_keys(ranks, exists, words.counts);
     __syncthreads();
 
-    // 2. first places in the tile; and room among all keys, from the cursors
+    // 2. first places in the tile; and room among all keys, from the cursors, which answer while keys are ordered
+    typename GOALS::answer answers[SPLIT_BUCKETS / SCATTER_THREADS];
     uint32_t before = 0; // keys of the buckets in front of this turn
 #pragma unroll
     for (int turn = 0; turn < SPLIT_BUCKETS / SCATTER_THREADS; turn++) {
@@ -99,10 +113,8 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
         const int bucket = turn * SCATTER_THREADS + threadIdx.x;
         const uint32_t own = words.counts[bucket], first = before + block_sum_before(own, words.sums);
         words.counts[bucket] = first;
-        if (own > 0) {
-            K *goal = goal_of(bucket, own);
-            words.goals[bucket] = goal ? goal - first : NULL;
-        }
+        if (own > 0)
+            answers[turn] = goals.ask(bucket, own);
         if (turn + 1 < turns) {
             if (threadIdx.x == SCATTER_THREADS - 1)
                 words.so_far = first + own;
@@ -120,6 +132,19 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
             tile.keys[spread_place((int)place)] = keys[k];
             if constexpr (!BUCKETS::IS_CHEAP)
                 tile.buckets[place] = (uint16_t)bucket;
+        }
+    }
+#pragma unroll
+    for (int turn = 0; turn < SPLIT_BUCKETS / SCATTER_THREADS; turn++) {
+        if (turn == turns)
+            break;
+        const int bucket = turn * SCATTER_THREADS + threadIdx.x;
+        const uint32_t first = words.counts[bucket], next = bucket + 1 < turns * SCATTER_THREADS
+                                                                ? words.counts[bucket + 1]
+                                                                : (uint32_t)valid;
+        if (first < next) {
+            K *goal = goals.goal_of(bucket, next - first, answers[turn]);
+            words.goals[bucket] = goal ? goal - first : NULL;
         }
     }
     __syncthreads();
@@ -158,7 +183,7 @@ struct noted_buckets {
 
 template <bool FULL, int KEYS, typename K, typename FIRST, typename S, typename GOALS>
 static __device__ void scatter_some(const FIRST &coding, const S *__restrict__ from, int valid,
-                                    const struct split<K> &split, const uint8_t *found, const GOALS &goal_of,
+                                    const struct split<K> &split, const uint8_t *found, const GOALS &goals,
                                     struct scatter_words<K> &words)
 {
     const struct split_head<K> head = split;
@@ -175,23 +200,24 @@ static __device__ void scatter_some(const FIRST &coding, const S *__restrict__ f
     const auto far = [](int k) { return k * SCATTER_THREADS; };
     codes_of_loaded(coding, from + threadIdx.x, far, loaded, keys);
     if (found)
-        scatter_loaded<FULL>(keys, valid, turns, noted_buckets{found, valid}, goal_of, words);
+        scatter_loaded<FULL>(keys, valid, turns, noted_buckets{found, valid}, goals, words);
     else
         with_split(head, split.tree, words.tree, [&](const auto &find_buckets) {
-            scatter_loaded<FULL>(keys, valid, turns, find_buckets, goal_of, words);
+            scatter_loaded<FULL>(keys, valid, turns, find_buckets, goals, words);
         });
 }
 
-/* Scatter a tile's keys [valid]. found [valid]: their buckets; NULL: they are looked for. goal_of(bucket, keys) is where
- * the keys of a bucket go, NULL for nowhere; it is called once for each bucket that the tile has. */
+/* Scatter a tile's keys [valid]. found [valid]: their buckets; NULL: they are looked for. goals.ask(bucket, keys) asks for room, once for
+ * each bucket that the tile has; goals.goal_of(bucket, keys, answer) is called later by the same thread, with what that has returned: where
+ * the bucket's keys go, NULL for nowhere. */
 template <int KEYS, typename K, typename FIRST, typename S, typename GOALS>
 static __device__ void scatter(const FIRST &coding, const S *from, int valid, const struct split<K> &split,
-                               const uint8_t *found, const GOALS &goal_of, struct scatter_words<K> &words)
+                               const uint8_t *found, const GOALS &goals, struct scatter_words<K> &words)
 {
     if (valid == SCATTER_THREADS * KEYS)
-        scatter_some<true, KEYS>(coding, from, valid, split, found, goal_of, words);
+        scatter_some<true, KEYS>(coding, from, valid, split, found, goals, words);
     else
-        scatter_some<false, KEYS>(coding, from, valid, split, found, goal_of, words);
+        scatter_some<false, KEYS>(coding, from, valid, split, found, goals, words);
 }
 
 #endif

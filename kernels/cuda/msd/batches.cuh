@@ -1,0 +1,103 @@
+/* Which regions of a large sort are sorted together, a *batch*, and where their scratch is. On the host.
+ *
+ * Regions go to out in order, so what lies behind a batch is free until the last ones are sorted. That is scratch, by turns with the
+ * workspace's own: then the scatter of a batch may run beside the block sorts of the one before, which leave more and more
+ * multiprocessors idle as they end. Three batches:
+ *
+ *     out            | 0 .... | scratch of 0 ........ |        sorted from there into | 0 |
+ *                    | 0 done | 1 .. |                         meanwhile keys of 1 are scattered into the workspace's scratch
+ *                    | 0 done | 1 done | 2 .. | scratch of 2 |  */
+#ifndef BATCHES_CUH
+#define BATCHES_CUH
+
+#include "kernels/cuda/msd/queue_level.cuh"
+
+struct planned_region {
+    int number;
+    int64_t keys, first; /* its first place in out */
+    uint64_t scratch_first;
+};
+
+struct planned_batch {
+    int first, end; /* of the planned regions */
+    bool in_out;    /* scratch is behind its keys in out */
+    bool beside;    /* it touches nothing of the batch before */
+    int64_t out_end, scratch;
+};
+
+struct region_batches {
+    int region_count, batch_count, left_count;
+    struct planned_region regions[SPLIT_BUCKETS];
+    struct planned_batch batches[SPLIT_BUCKETS];
+    struct planned_region left[SPLIT_BUCKETS]; /* there is no room for these */
+};
+
+/* Keys of a batch that begins at `at` in out [count] and has its scratch there, about; and of one with own scratch. */
+static int64_t keys_in_out(int64_t count, int64_t at)
+{
+    return (count - at) * 8 / 23; // as much as 15 / 8 of them is left then: scratch_keys()
+}
+
+static int64_t keys_in_own(int64_t own_room)
+{
+    return own_room * 8 / 15;
+}
+
+/* Is a batch that begins at `at` to have its scratch in out? The other place than the one before had, unless there is hardly room. */
+static bool prefers_out(const struct region_batches *plan, int64_t own_room, int64_t count, int64_t at)
+{
+    const int64_t in_out = keys_in_out(count, at), in_own = min(keys_in_own(own_room), count - at);
+    if (plan->batch_count == 0)
+        return in_out > in_own;
+    return !plan->batches[plan->batch_count - 1].in_out && in_out > in_own / 2;
+}
+
+/* Has the batch room for one region more? */
+static bool takes_region(const struct planned_batch *batch, const struct planned_region *region,
+                         int64_t own_room, int64_t count)
+{
+    const int64_t room = batch->in_out ? count - (region->first + region->keys) : own_room;
+    return batch->end - batch->first < LEVEL_SEGMENTS && batch->scratch + scratch_keys(region->keys) <= room;
+}
+
+/* Begin a batch with a region; false: there is no room for it, wherever. */
+static bool begin_batch(struct region_batches *plan, const struct planned_region *region, int64_t own_room,
+                        int64_t count)
+{
+    struct planned_batch batch = {plan->region_count, plan->region_count, false, false, 0, 0};
+    batch.in_out = prefers_out(plan, own_room, count, region->first);
+    if (!takes_region(&batch, region, own_room, count))
+        batch.in_out = !batch.in_out;
+    if (!takes_region(&batch, region, own_room, count))
+        return false;
+    batch.beside = plan->batch_count > 0 && plan->batches[plan->batch_count - 1].in_out != batch.in_out;
+    plan->batches[plan->batch_count++] = batch;
+    return true;
+}
+
+/* Plan the regions of keys [count], in order, with so many keys of own scratch. */
+static void plan_region_batches(const struct region_answer *regions, int64_t count, int64_t own_room,
+                                struct region_batches *plan)
+{
+    int64_t at = 0;
+    plan->region_count = plan->batch_count = plan->left_count = 0;
+    for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
+        struct planned_region region = {i, regions[i].keys, at, 0};
+        if (region.keys == 0 || regions[i].is_one_value)
+            continue;
+        const bool fits = plan->batch_count > 0 &&
+                          takes_region(&plan->batches[plan->batch_count - 1], &region, own_room, count);
+        if (!fits && !begin_batch(plan, &region, own_room, count)) {
+            plan->left[plan->left_count++] = region;
+            continue;
+        }
+        struct planned_batch *batch = &plan->batches[plan->batch_count - 1];
+        region.scratch_first = (uint64_t)batch->scratch;
+        batch->scratch += scratch_keys(region.keys);
+        batch->out_end = at + region.keys;
+        batch->end = ++plan->region_count;
+        plan->regions[batch->end - 1] = region;
+    }
+}
+
+#endif

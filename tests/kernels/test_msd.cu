@@ -11,10 +11,11 @@ enum whole_shape {
     WHOLE_NESTED, /* half are one value; the others as near to it as scales go: ranges in ranges */
     WHOLE_FEW,    /* without decoys: eight values, so that nothing has to move */
     WHOLE_NEARLY, /* the same, and here and there another one, which the sample hardly has */
+    WHOLE_RISING, /* without decoys: nearly sorted, so that a tile is of one region, or of two */
     WHOLE_SHAPES
 };
 
-static const char *const whole_words[] = {"even", "narrow", "one value", "nested", "few", "nearly few"};
+static const char *const whole_words[] = {"even", "narrow", "one value", "nested", "few", "nearly few", "rising"};
 
 template <typename K>
 static K whole_key(int shape, int64_t i, K base, uint64_t *state)
@@ -24,8 +25,10 @@ static K whole_key(int shape, int64_t i, K base, uint64_t *state)
         return random_key<K>(state);
     if (shape == WHOLE_NARROW) // a multiple of an odd number: no key comes twice within 2^24
         return (K)(base + ((K)((uint64_t)i * UINT64_C(0x9e3779b1) & 0xffffff) << (BITS<K> - 32)));
-    if (shape == WHOLE_NEARLY && pick % 1000003 == 0)
+    if ((shape == WHOLE_NEARLY && pick % 1000003 == 0) || (shape == WHOLE_RISING && pick % 100 == 0))
         return random_key<K>(state);
+    if (shape == WHOLE_RISING)
+        return (K)((K)i << (BITS<K> - 25)); // of 2^25 keys at most
     if (shape >= WHOLE_FEW)
         return (K)(base + (K)(pick % 8) * 77);
     if (shape == WHOLE_ONE || pick % 2)

@@ -20,6 +20,7 @@
 #include "kernels/cuda/msd/first_level.cuh"
 
 enum { EXTENTS_MOST = 1 << 13 /* of all keys, but for one of each region: the length of a row */ };
+static_assert(EXTENTS_MOST + SPLIT_BUCKETS <= UINT16_MAX, "numbers in struct cut_run");
 
 /* ---- the scatter --------------------------------------------------------------------------------------- */
 
@@ -30,16 +31,7 @@ static __device__ uint32_t extent_of(const struct extents<K> &extents, uint64_t 
     return (uint32_t)(place / TILE >> extents.log_tiles);
 }
 
-/* Where place `place` of a region is, in its extent `extent`, which has such a number. */
-template <int TILE, typename K>
-static __device__ K *place_in_extent(const struct extents<K> &extents, uint32_t extent, uint32_t number,
-                                     uint64_t place)
-{
-    return begin_of_extent(extents, number) + (place - ((uint64_t)extent * TILE << extents.log_tiles));
-}
-
-/* Places for the keys of a region, as goal_of() of scatter(). A run that is cut goes nowhere, but on the list; its first place is
- * noted in places.
+/* Places for the keys of a region, as scatter() asks for them. A run that is cut goes nowhere, but on the list.
  *
  * Most often a run lies in the extent that its region has begun last. So that one is noted beside the cursor, as its number in the
  * region and, one more than that, in memory: it is read while the cursor answers, and the row is read only if it is another one. */
@@ -47,20 +39,8 @@ template <typename K, int TILE>
 struct goals_in_extents {
     struct extents<K> extents;
     struct bucket_line *regions;
-    struct cut_runs<K> *cut;
-    uint64_t *places;
-
-    /* Take the extents whose first place is among `keys` places from `place` on. */
-    __device__ void begin_extents(uint32_t first, uint32_t last, uint64_t place, volatile uint32_t *row,
-                                  volatile uint64_t *noted) const
-    {
-        const bool begins_first = ((uint64_t)first * TILE << extents.log_tiles) == place;
-        for (uint32_t extent = begins_first ? first : first + 1; extent <= last; extent++) {
-            const uint32_t taken = atomicAdd(extents.taken, 1u) + 1;
-            row[extent] = taken;
-            *noted = (uint64_t)extent << 32 | taken;
-        }
-    }
+    struct cut_regions<K> *cut;
+    struct cut_run *cut_runs;
 
     struct answer {
         uint64_t cursor, noted;
@@ -74,49 +54,66 @@ struct goals_in_extents {
         return {atomicAdd((unsigned long long *)&line.cursors[at], (unsigned long long)keys), noted};
     }
 
+    /* Take an extent for the region that has the row. Returns one more than its number. */
+    __device__ uint32_t begin_extent(uint32_t extent, volatile uint32_t *row, volatile uint64_t *noted) const
+    {
+        const uint32_t taken = atomicAdd(extents.taken, 1u) + 1;
+        row[extent] = taken;
+        *noted = (uint64_t)extent << 32 | taken;
+        return taken;
+    }
+
     __device__ K *goal_of(int region, uint32_t keys, const struct answer &answer) const
     {
         struct bucket_line &line = regions[region / BUCKETS_OF_LINE];
         const int at = region % BUCKETS_OF_LINE;
-        const uint64_t noted = answer.noted, place = answer.cursor - line.begins[at];
+        const uint64_t place = answer.cursor - line.begins[at];
         if (line.limits[at] == 0) // of one value: its keys are only counted
             return NULL;
         volatile uint32_t *row = extents.rows + (int64_t)region * extents.row_length;
         const uint32_t first = extent_of<TILE>(extents, place),
-                       last = extent_of<TILE>(extents, place + keys - 1);
-        uint32_t taken = (uint32_t)noted;
-        begin_extents(first, last, place, row, &line.extents[at]);
-        if (taken == 0 || noted >> 32 != first) {
-            while ((taken = row[first]) == 0)
-                continue;
-        }
-        if (first == last)
-            return place_in_extent<TILE>(extents, first, taken - 1, place);
+                       last = extent_of<TILE>(extents,
+                                              place + keys - 1); // first, or the next: a tile is no longer
+        const uint32_t before = (uint32_t)(place - ((uint64_t)first * TILE << extents.log_tiles));
+        uint32_t taken = answer.noted >> 32 == first ? (uint32_t)answer.noted : 0, taken_last = 0;
+        if (before == 0)
+            taken = begin_extent(first, row, &line.extents[at]);
+        if (last > first)
+            taken_last = begin_extent(last, row, &line.extents[at]);
+        while (taken == 0) // after all that others wait for
+            taken = row[first];
+        if (last == first)
+            return begin_of_extent(extents, taken - 1) + before;
         const uint32_t number = atomicAdd(&cut->count, 1u);
         cut->regions[number] = (uint16_t)region;
-        cut->keys[number] = (uint16_t)keys;
-        places[number] = place;
+        cut_runs[number] = {(uint16_t)(taken - 1), (uint16_t)(taken_last - 1), (uint16_t)keys,
+                            (uint16_t)(extents.keys - before)};
         return NULL;
     }
 };
 
-/* Store the runs that are cut, a warp each, from the tile, whose keys are in the order of their regions. */
+/* Store the runs that are cut from the tile, whose keys are in the order of their regions. Rows of a warp are shared out over all
+ * warps, of one run after the other: there may be many short ones, or one that is all of the tile. */
 template <typename K, int KEYS>
-static __device__ void store_cut_runs(const struct extents<K> &extents, const struct cut_runs<K> &cut,
-                                      const uint64_t *places, const struct scatter_words<K> &words)
+static __device__ void store_cut_runs(const struct extents<K> &extents, const struct cut_regions<K> &cut,
+                                      const struct scatter_words<K> &words)
 {
     extern __shared__ uint4 scatter_memory[];
-    constexpr int TILE = SCATTER_THREADS * KEYS;
+    constexpr uint32_t WARPS = SCATTER_THREADS / WARP;
     const scatter_tile<K, KEYS> &tile = *(const scatter_tile<K, KEYS> *)scatter_memory;
-    for (uint32_t i = threadIdx.x / WARP; i < cut.count; i += SCATTER_THREADS / WARP) {
-        const int region = cut.regions[i], first = (int)words.counts[region];
-        const uint32_t *row = extents.rows + (int64_t)region * extents.row_length;
-        for (int k = threadIdx.x % WARP; k < cut.keys[i]; k += WARP) {
-            const uint64_t place = places[i] + k;
-            const uint32_t extent = extent_of<TILE>(extents, place),
-                           number = *(volatile const uint32_t *)(row + extent) - 1;
-            *place_in_extent<TILE>(extents, extent, number, place) = tile.keys[spread_place(first + k)];
+    uint32_t row = threadIdx.x / WARP; // of this run, that is the next one of this warp
+    for (uint32_t i = 0; i < cut.count; i++) {
+        const struct cut_run run = words.cut_runs[i];
+        const uint32_t first = words.counts[cut.regions[i]];
+        K *in_first = begin_of_extent(extents, run.first) + (extents.keys - run.keys_in_first),
+          *in_second = begin_of_extent(extents, run.second);
+        for (; row * WARP < run.keys; row += WARPS) {
+            const uint32_t k = row * WARP + threadIdx.x % WARP;
+            if (k < run.keys)
+                *(k < run.keys_in_first ? in_first + k : in_second + (k - run.keys_in_first)) =
+                    tile.keys[spread_place((int)(first + k))];
         }
+        row -= (run.keys + WARP - 1) / WARP;
     }
 }
 
@@ -127,7 +124,7 @@ static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
                               struct level_tables<K> level)
 {
     __shared__ struct scatter_words<K> words;
-    __shared__ struct cut_runs<K> cut;
+    __shared__ struct cut_regions<K> cut;
     constexpr int TILE = SCATTER_THREADS * KEYS;
     static_assert(TILE <= UINT16_MAX, "keys of a run");
     const int64_t first = (int64_t)blockIdx.x * TILE;
@@ -137,10 +134,10 @@ static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
     if (!level.region_counts->ascents || !level.region_counts->descents || !level.region_counts->moves)
         return;
     // the tree is not read any more when places are asked for
-    const goals_in_extents<K, TILE> goals = {level.extents, level.buckets, &cut, words.places_of_cut};
+    const goals_in_extents<K, TILE> goals = {level.extents, level.buckets, &cut, words.cut_runs};
     scatter<KEYS>(coding, keys + first, (int)min((int64_t)TILE, count - first), *level.splits, NULL, goals,
                   words);
-    store_cut_runs<K, KEYS>(level.extents, cut, words.places_of_cut, words);
+    store_cut_runs<K, KEYS>(level.extents, cut, words);
 }
 
 /* Tell the host how many keys each region has, or that keys are in order; and list those of one value, to be written anew where

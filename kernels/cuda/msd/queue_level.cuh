@@ -46,12 +46,12 @@ constexpr bool fits_class()
 {
     enum { SORT_OWN_BYTES = 5 << 9, SPLIT_OWN_BYTES = 8 << 10 };
     typedef class_sizes<K, CLASS> sizes;
-    constexpr int all[] = {
-        (int)(sizeof(scatter_tile<K, sizes::SCATTER_KEYS>) + sizeof(scatter_words<K>) + sizeof(cut_runs<K>)),
-        block_sort_bytes<typename sizes::usual, K>() + SORT_OWN_BYTES,
-        block_sort_bytes<typename sizes::large, K>() + SORT_OWN_BYTES,
-        block_sort_bytes<typename sizes::huge, K>() + SORT_OWN_BYTES,
-        block_sort_bytes<typename sizes::sample, K>() + SPLIT_OWN_BYTES};
+    constexpr int all[] = {(int)(sizeof(scatter_tile<K, sizes::SCATTER_KEYS>) + sizeof(scatter_words<K>) +
+                                 sizeof(cut_regions<K>)),
+                           block_sort_bytes<typename sizes::usual, K>() + SORT_OWN_BYTES,
+                           block_sort_bytes<typename sizes::large, K>() + SORT_OWN_BYTES,
+                           block_sort_bytes<typename sizes::huge, K>() + SORT_OWN_BYTES,
+                           block_sort_bytes<typename sizes::sample, K>() + SPLIT_OWN_BYTES};
     for (int bytes : all) {
         if (bytes > MSD_BLOCK_BYTES[CLASS])
             return false;

@@ -22,14 +22,20 @@ struct scatter_tile {
     uint16_t buckets[COUNT];
 };
 
-/* Runs of a tile that an extent's end cuts (extents.cuh), at most: as many as there are regions. */
+/* A run of a tile that the end of an extent cuts (extents.cuh): the numbers of both extents, its keys, and how many are in the first. */
+struct cut_run {
+    uint16_t first, second, keys, keys_in_first;
+};
+
+/* Of a tile, at most: as many as there are regions. */
 template <typename K>
 constexpr int CUT_RUNS = sizeof(K) < sizeof(uint64_t) ? SPLIT_BUCKETS / 2 : SPLIT_BUCKETS;
 
+/* Which regions have one. */
 template <typename K>
-struct cut_runs {
+struct cut_regions {
     uint32_t count;
-    uint16_t regions[CUT_RUNS<K>], keys[CUT_RUNS<K>];
+    uint16_t regions[CUT_RUNS<K>];
 };
 
 /* What else it has in shared memory. The kernel declares it: arrays of a function template take memory once for
@@ -38,7 +44,7 @@ template <typename K>
 struct scatter_words {
     union {
         K tree[SPLIT_BUCKETS];
-        uint64_t places_of_cut[CUT_RUNS<K>];
+        struct cut_run cut_runs[CUT_RUNS<K>]; /* when buckets have been found */
     };
     K *goals[SPLIT_BUCKETS]; /* where a bucket's keys go, less its first place in the tile; NULL: nowhere */
     uint32_t counts[SPLIT_BUCKETS]; /* its keys, then that place */

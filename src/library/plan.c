@@ -11,8 +11,9 @@
 #include "src/library/pass_plan.h"
 #include "src/library/struct_size.h"
 
-/* Of the keys, that the local sort takes on a GPU: a table per tile. */
-static const double WORKSPACE_FRACTION = 1.0 / 28;
+/* Of the keys, that the local sort takes on a GPU: scratch for an eighth of them, extents and tables. Where all that is less than a 64th
+ * of the GPU's memory, it takes up to that, which nobody has to plan for. */
+static const double WORKSPACE_FRACTION = 0.3;
 enum { RANKS_MAX = 1 << 30 };
 
 hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,

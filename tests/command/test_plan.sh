@@ -39,7 +39,7 @@ json "all(p[e]['messages'] == 0 and p[e]['moved_bytes'] == 0 for p in r['plans']
 json "all(abs(p['partition']['moved_bytes'] - 2**33 * (1 - 1 / p['ranks']) * (1 + (p['ranks'] - 1) / 1024)) < 100 for p in r['plans'] if 1 < p['ranks'] <= 8)"
 json "all(p['partition']['moved_bytes'] < 0.9 * 2**33 * (1 - 1 / p['ranks']) for p in r['plans'] if 8 < p['ranks'] <= 128)"
 json "all(p['partition']['total_seconds'] < min(p['direct']['total_seconds'], p['bitonic']['total_seconds']) for p in r['plans'] if 1 < p['ranks'] <= 8)"
-json "all((p['engine_bytes_per_rank'] > 2.7 * p['bytes_per_rank']) == (1 < p['ranks'] <= 16) for p in r['plans'])"
+json "all((p['engine_bytes_per_rank'] > 2.95 * p['bytes_per_rank']) == (1 < p['ranks'] <= 16) for p in r['plans'])"
 json "all((p['bitonic']['bytes_per_crossed_key'] or 0) == (8 if p['ranks'] > 8 else 0) for p in r['plans'])"
 # What direct sends to a rank is packed from 1 MiB on: not between 256 ranks.
 json "[4 < (p['direct']['bytes_per_crossed_key'] or 0) < 6 for p in r['plans']] == 3 * [False] + 2 * [True] + [False]"

@@ -157,7 +157,7 @@ static void test_two_ranks(void)
     CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
     CHECK(plan.shard_capacity == 1000 && same(plan.shard_bytes, 8000) && same(plan.caller_bytes, 8000),
           "capacity %lld", (long long)plan.shard_capacity);
-    CHECK(plan.engine_bytes >= 16000 && plan.engine_bytes < 18000, "%g bytes", plan.engine_bytes);
+    CHECK(plan.engine_bytes >= 18400 && plan.engine_bytes < 20400, "%g bytes", plan.engine_bytes);
     const hsort_plan_exchange *b = &plan.bitonic, *d = &plan.direct;
     CHECK(same(b->seconds[HSORT_PHASE_H2D], 2) && same(b->seconds[HSORT_PHASE_D2H], 2), "copies");
     CHECK(same(b->seconds[HSORT_PHASE_LOCAL_SORT], 1.001), "sort");
@@ -299,7 +299,7 @@ static void test_choices(void)
               "%d ranks and many keys", ranks);
     // Where memory does for the other exchanges alone, one of them runs, in one pass.
     CHECK(hsort_plan(&rates, 8, 8, HSORT_U64, INT64_C(1) << 32, &plan) == HSORT_OK, "plan");
-    const double room[] = {plan.engine_bytes, plan.engine_bytes - 1, 2.06 * plan.shard_bytes, 2 * plan.shard_bytes};
+    const double room[] = {plan.engine_bytes, plan.engine_bytes - 1, 2.32 * plan.shard_bytes, 2 * plan.shard_bytes};
     for (int i = 0; i < 4; i++) {
         rates.engine_bytes = room[i];
         CHECK(hsort_plan(&rates, 8, 8, HSORT_U64, INT64_C(1) << 32, &plan) == HSORT_OK &&
@@ -318,7 +318,7 @@ static void test_choices(void)
                   plan.engine_bytes >= 2 * plan.shard_bytes,
               "rates");
         const double alone[] = {plan.engine_bytes, plan.engine_bytes - 1, 1.5 * plan.shard_bytes,
-                                1.02 * plan.shard_bytes, plan.shard_bytes};
+                                1.021 * plan.shard_bytes, plan.shard_bytes};
         for (int i = 0; i < 5; i++) {
             rates.engine_bytes = alone[i];
             CHECK(hsort_plan(&rates, 1, 8, HSORT_U64, 1 << 24, &plan) == HSORT_OK &&

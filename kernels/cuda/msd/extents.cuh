@@ -9,8 +9,8 @@
  * So no pass over the keys counts them before, no region can overflow, and beside the keys this takes an extent for each region.
  * The next level reads tile by tile, and a tile lies in one extent.
  *
- * A run of keys that a tile has for a region may be cut by the end of an extent. That is seldom: such a run is put on a list, and
- * stored after the others. Who is given the first place of an extent takes it and writes it into the region's row; whoever has
+ * A run of keys that a tile has for a region may be cut by the end of an extent. That is seldom where a tile has keys of many regions,
+ * and usual where it has those of one: such a run is put on a list, and stored after the others, by all threads. Who is given the first place of an extent takes it and writes it into the region's row; whoever has
  * places behind that waits for the row. Nobody waits before it has written what others wait for.
  *
  * Rejected Regions with room to spare, as buckets have: twice the memory of the keys. A count before: a pass more. */

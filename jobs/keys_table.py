@@ -10,6 +10,7 @@ into MARKDOWN, between <!-- keys MACHINE --> and <!-- /keys MACHINE -->, where M
 """
 
 import os
+import statistics
 import sys
 
 from tables import link, note, one, origin, power_of, read, replace, select, table
@@ -26,7 +27,7 @@ def is_mixture(row):
 def mixture_ratios(rows):
     """The worst, the 10th percentile and the median."""
     ratios = sorted(ratio_of(row) for row in rows if is_mixture(row))
-    return [ratios[at] for at in (0, (len(ratios) - 1) // 10, len(ratios) // 2)] if ratios else []
+    return [ratios[0], ratios[(len(ratios) - 1) // 10], statistics.median(ratios)] if ratios else []
 
 
 def worst_other(rows):

@@ -11,8 +11,8 @@
 #include "src/library/pass_plan.h"
 #include "src/library/struct_size.h"
 
-/* Of the keys, that the local sort takes on a GPU: scratch for an eighth of them, extents and tables. Where all that is less than a 64th
- * of the GPU's memory, it takes up to that, which nobody has to plan for. */
+/* Of the keys, that the local sort takes on a GPU: scratch for an eighth of them, extents and tables. It takes more scratch where that is
+ * no more than a 64th of the GPU's memory, which is left out here. */
 static const double WORKSPACE_FRACTION = 0.3;
 enum { RANKS_MAX = 1 << 30 };
 

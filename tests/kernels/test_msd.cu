@@ -99,6 +99,7 @@ static struct raw_keys give_raw(struct sort_args *args, bool in_scratch)
 template <typename K>
 static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
 {
+    static const char *const way_words[] = {"", "raw ", "scratch "};
     const int way = sizeof(K) <= sizeof(uint64_t) ? (int)(seed % 3) : 0;
     const bool is_raw = way > 0, in_scratch = way > 1;
     const size_t memory_bytes = engine->memory_bytes;
@@ -134,11 +135,8 @@ static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
     CHECK(differ == 0 && spoilt == 0 && levels <= most_levels<K>(count),
           "a whole sort, u%d, %lld %skeys, %s, seed %llu: %llu keys are wrong, %llu bytes overwritten, %u "
           "levels",
-          BITS<K>, (long long)count,
-          in_scratch ? "scratch "
-          : is_raw   ? "raw "
-                     : "",
-          whole_words[shape], (unsigned long long)seed, differ, spoilt, levels);
+          BITS<K>, (long long)count, way_words[way], whole_words[shape], (unsigned long long)seed, differ,
+          spoilt, levels);
     ops->free(&engine->base, original);
     ops->free(&engine->base, expected);
     cases++;

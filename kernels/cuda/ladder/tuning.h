@@ -108,9 +108,9 @@ enum {
 
     /* Levels: regions of the first of two, at least; at least where each then has so many keys, as one block makes the split of
      * each, and few blocks leave most multiprocessors waiting; and so many that a byte can tell them; keys of one of usual size;
-     * share of all keys that is sorted at a time, or of the device's memory that their scratch takes, if that is more. Of the only level: keys of a bucket, at least; keys of a
-     * sample for each; up to how many keys there are small buckets, and keys of a bucket beyond; up to how many keys tiles are
-     * small, and keys of a thread then, at most; and of a run */
+     * share of all keys that is sorted at a time, or of the device's memory that their scratch takes, if that is more. Of the only
+     * level: keys of a bucket, at least; keys of a sample for each; up to how many keys there are small buckets, and keys of a bucket
+     * beyond; up to how many keys tiles are small, and keys of a thread then, at most; and of a run */
     REGIONS_MIN = 64,
     REGIONS_USUAL = 128,
     REGION_KEYS_LEAST = 1 << 17,

@@ -10,8 +10,9 @@
  * The next level reads tile by tile, and a tile lies in one extent.
  *
  * A run of keys that a tile has for a region may be cut by the end of an extent. That is seldom where a tile has keys of many regions,
- * and usual where it has those of one: such a run is put on a list, and stored after the others, by all threads. Who is given the first place of an extent takes it and writes it into the region's row; whoever has
- * places behind that waits for the row. Nobody waits before it has written what others wait for.
+ * and usual where it has those of one: such a run is put on a list, and stored after the others, by all threads. Who is given the first
+ * place of an extent takes it and writes it into the region's row; whoever has places behind that waits for the row. Nobody waits before
+ * it has written what others wait for.
  *
  * Rejected Regions with room to spare, as buckets have: twice the memory of the keys. A count before: a pass more. */
 #ifndef EXTENTS_CUH
@@ -71,9 +72,9 @@ struct goals_in_extents {
         if (line.limits[at] == 0) // of one value: its keys are only counted
             return NULL;
         volatile uint32_t *row = extents.rows + (int64_t)region * extents.row_length;
+        // the same, or the next one: a tile is no longer than an extent
         const uint32_t first = extent_of<TILE>(extents, place),
-                       last = extent_of<TILE>(extents,
-                                              place + keys - 1); // first, or the next: a tile is no longer
+                       last = extent_of<TILE>(extents, place + keys - 1);
         const uint32_t before = (uint32_t)(place - ((uint64_t)first * TILE << extents.log_tiles));
         uint32_t taken = answer.noted >> 32 == first ? (uint32_t)answer.noted : 0, taken_last = 0;
         if (before == 0)

@@ -10,11 +10,13 @@
  *     out     | sorted | these regions | scratch of these |         of the next ones, and so on
  *
  * Where the keys come from spare memory, and for what a level has left, there are no extents: the first level is counted before it
- * is scattered, without gaps:       keys    --- first level, counted ---> via
+ * is scattered, without gaps:
+ *
+ *                                   keys    --- first level, counted ---> via
  *                                   via     --- a level for some regions at a time ---> scratch ---> out
  *
- * `via` is `out` itself where the keys come from elsewhere: regions of out leave for scratch before they are written. Numbered
- * keys of two levels become codes in the first load; where only their positions are wanted, the last store is to these, and
+ * `via` is spare memory for what is left in out, otherwise out itself, whose regions leave for scratch before they are written.
+ * Numbered keys of two levels become codes in the first load; where only their positions are wanted, the last store is to these, and
  * not to out (coding.cuh).
  *
  * Buckets that no block can sort, and regions that no batch has room for, lie in out at last; each is a segment of another
@@ -91,7 +93,7 @@ static struct msd_memory<K> lay_out(const struct cuda_engine *engine, void *work
     memory.scratch = take_array<K>(&next, memory.scratch_room);
     if (!is_alone) {
         memory.heads = take_array<struct level_head>(&next, regions);
-        memory.extents = take_extents<K>(&next, count, regions, tile_keys<K>(engine), NULL);
+        memory.extents = take_extents<K>(&next, count, regions, tile_keys<K>(engine));
     }
     memory.bytes = (size_t)(next - (char *)workspace);
     return memory;
@@ -458,7 +460,7 @@ static struct msd_sort<K, LAST> begin_sort(struct cuda_engine *engine, const str
 
 /* Sort by two levels, and as many more as it takes. */
 template <typename K, typename LAST, typename FIRST, typename S>
-static hsort_status sort_by_levels(struct msd_sort<K, LAST> sort, const FIRST &first, const S *from, K *via,
+static hsort_status sort_by_levels(struct msd_sort<K, LAST> sort, const FIRST &first, const S *from,
                                    int64_t count)
 {
     const uint32_t before = sort.engine->levels;
@@ -466,7 +468,7 @@ static hsort_status sort_by_levels(struct msd_sort<K, LAST> sort, const FIRST &f
     if ((const void *)from != sort.spare)
         TRY(sort_by_extents(sort, first, from, count));
     else
-        TRY(sort_large(sort, first, from, via, 0, count, -1));
+        TRY(sort_large(sort, first, from, sort.out, 0, count, -1));
     return settle_left(sort, before);
 }
 
@@ -479,8 +481,7 @@ static hsort_status msd_sort_keys(struct cuda_engine *engine, struct sort_args *
     const uint32_t before = engine->levels;
     args->sorted_keys = sort.goal = sort.out;
     if (args->count > own_size<K>(engine, MSD_ALONE_KEYS))
-        return sort_by_levels(sort, source.coding, source.keys,
-                              source.keys == sort.out ? (K *)args->scratch_keys : sort.out, args->count);
+        return sort_by_levels(sort, source.coding, source.keys, args->count);
     TRY(sort_alone(sort, source, args->count));
     return settle_left(sort, before);
 }
@@ -495,12 +496,12 @@ static hsort_status sort_numbered(struct cuda_engine *engine, struct sort_args *
     if (!wants_positions(raw)) {
         struct msd_sort<K, coding> sort = begin_sort<K>(engine, args, from, codes_only);
         args->sorted_keys = sort.goal = sort.out;
-        return sort_by_levels(sort, first, from, sort.out, args->count);
+        return sort_by_levels(sort, first, from, args->count);
     }
     const struct positions_of<K> last = positions_last<K>(raw, goal_of<K>(args));
     struct msd_sort<K, positions_of<K>> sort = begin_sort<K>(engine, args, from, last);
     args->sorted_keys = sort.goal = raw->positions;
-    return sort_by_levels(sort, first, from, sort.out, args->count);
+    return sort_by_levels(sort, first, from, args->count);
 }
 
 /* ---- few keys ------------------------------------------------------------------------------------------ */

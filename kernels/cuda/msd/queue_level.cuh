@@ -145,17 +145,16 @@ static struct level_tables<K> take_level(char **next, int segments, int at_a_tim
     return level;
 }
 
-/* The extents of `keys` in up to `regions` regions: near_keys [keys], and the rest, with their rows, from *next on, as take_level()
- * takes tables. Fewer keys and regions take no more. */
+/* The extents of `keys` in up to `regions` regions: their rows, and those that near_keys [keys], which the caller sets, has no room
+ * for, from *next on, as take_level() takes tables. Fewer keys and regions take no more. */
 template <typename K>
-static struct extents<K> take_extents(char **next, int64_t keys, int regions, int tile, K *near_keys) {
+static struct extents<K> take_extents(char **next, int64_t keys, int regions, int tile) {
     struct extents<K> extents = {
     };
     const int64_t tiles = divide_up(keys, tile);
     while (tiles >> extents.log_tiles > EXTENTS_MOST)
         extents.log_tiles++;
     extents.tile = tile;
-    extents.near_keys = near_keys;
     extents.keys = (int64_t)tile << extents.log_tiles;
     extents.near_count = (uint32_t)(keys / extents.keys);
     extents.row_length = (uint32_t)(tiles >> extents.log_tiles) + 1;

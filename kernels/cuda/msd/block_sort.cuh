@@ -82,6 +82,18 @@ static __device__ struct coding coding_of_load(const struct positions_of<K> &)
     return {};
 }
 
+/* Where codes have positions, that is what is stored of them. */
+static __device__ struct lump_bits lumps_of(const struct coding &)
+{
+    return {};
+}
+
+template <typename K>
+static __device__ struct lump_bits lumps_of(const struct positions_of<K> &last)
+{
+    return {64 - __clzll((long long)last.mask), 1u << 16};
+}
+
 /* The shared memory of a block sort, when none is running. */
 static __device__ void *block_sort_shared()
 {
@@ -91,9 +103,10 @@ static __device__ void *block_sort_shared()
 
 /* Put the keys that the threads hold, codes [count], in order in shared memory, places [with_gaps()] of what this returns; NULL,
  * and nothing is done, where all are equal. `known` of the codes: the bins to begin with; or none, and the exact range is found
- * first. Every thread calls it; the next call waits for a barrier. */
+ * first. lumps: their positions, if they have some. Every thread calls it; the next call waits for a barrier. */
 template <typename S, typename K>
-static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_parts<K> known)
+static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_parts<K> known,
+                                      const struct lump_bits &lumps)
 {
     uint32_t *bins = (uint32_t *)block_sort_shared();
     struct crowd_lists<S> &crowds = *(struct crowd_lists<S> *)(bins + S::COUNTERS);
@@ -120,7 +133,7 @@ static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_
     } else {
         if (threadIdx.x == 0)
             crowds.small_count = crowds.large_count = 0;
-        place_by_finer_bins<S>(keys, 0, count, bin_of, bins, places, crowds);
+        place_by_finer_bins<S>(keys, 0, count, bin_of, lumps, bins, places, crowds);
         settle_crowds<S>(places, bins, crowds);
     }
     if (!are_values && fullest > 1) {
@@ -143,7 +156,7 @@ static __device__ void block_sort(const CODING &coding, const K *from,
             keys[k] = from[threadIdx.x + k * S::THREADS];
     }
     encode_loaded(coding_of_load(coding), keys);
-    const K *places = sort_into_places<S>(keys, count, known);
+    const K *places = sort_into_places<S>(keys, count, known, lumps_of(coding));
     if (places)
         store_places<S>(coding, places, to, count);
     else

@@ -152,7 +152,7 @@ static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t
     if (bin_of.are_values())
         place_by_bins<S>(keys, first, count, bin_of, bins, places);
     else
-        place_by_finer_bins<S>(keys, first, count, bin_of, bins, places, crowds);
+        place_by_finer_bins<S>(keys, first, count, bin_of, {}, bins, places, crowds);
 }
 
 /* Sort all crowds that are listed. bins: to use. Every thread calls it, behind a barrier. */

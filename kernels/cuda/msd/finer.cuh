@@ -6,6 +6,12 @@
  *     finer bins        0 .. 99       25 wide, four of them    50 wide, two
  *     keys by them      27          | 101 103 108 | | 150 |  | 220 | 290
  *
+ * Where the lowest bits of a key are a position, keys that repeat lie close together in a bin that is wide: they are a *lump*. A bin
+ * that is one lump is cut by its positions instead:
+ *
+ *     keys|positions    27|6     103|0 103|3 103|5 103|7          220|1 290|4
+ *     finer bins        wide     of two positions, four of them   50 wide, two
+ *
  * There are as many finer bins as keys, so their counters lie where the keys will lie. */
 #ifndef FINER_CUH
 #define FINER_CUH
@@ -21,6 +27,22 @@ struct alignas(16) crowd_lists {
     uint32_t small_count, large_count;
     uint32_t small[S::CAPACITY / (CROWD + 1)], large[S::CAPACITY / (SMALL_CROWD + 1) + 1];
     static_assert(S::CAPACITY < 1 << 16, "halves of a word");
+};
+
+/* The lowest bits of keys, if these are positions: keys of a lump differ in nothing else. */
+struct lump_bits {
+    int bits; /* 0: there are no positions */
+    uint32_t
+        stretch; /* 2^16 times as often as positions fit into these bits: parts of a lump are as even as they */
+
+    /* Where in its lump a key lies, from 0 to 2^32. */
+    template <typename K>
+    __device__ uint32_t inside(K key) const
+    {
+        const int width = 8 * sizeof(K);
+        const uint32_t at = (uint32_t)((K)(key << (width - bits)) >> (width - 32));
+        return (uint32_t)((uint64_t)at * stretch >> 16);
+    }
 };
 
 /* List places [keys] from `begin` on, if they are a crowd. */
@@ -71,24 +93,102 @@ static __device__ void scan_finer(uint32_t *counters, uint32_t first, uint32_t c
     }
 }
 
+/* The finer bin of a key: where in bin `bin` it lies, of the keys that this has. */
+static __device__ uint32_t finer_bin(const uint32_t *bins, uint32_t bin, uint32_t inside)
+{
+    const uint32_t begin = bins[bin];
+    return begin + __umulhi(inside, bins[bin + 1] - begin);
+}
+
+/* What tells, in shared memory, which bins are one lump each: of each bin that has keys, one of them. */
+template <typename S, typename K>
+struct lump_marks {
+    enum { MIXED = INT_MAX };
+    uint32_t
+        numbers[S::BINS]; /* that key's number in the block; then MIXED, if some key is not of its lump */
+    K keys[S::BINS];
+};
+
+/* Mark the bins of the first `rows` rows: which are one lump, as far as these rows tell. Which key of a bin the others are compared with
+ * does not matter. Returns which of this thread's keys are of another one's lump, a bit for each row, and *others of which are not. Every
+ * thread calls it, between barriers. */
+template <typename S, typename K>
+static __device__ uint32_t mark_lumps(const K (&keys)[S::KEYS], int count, int rows,
+                                      const scaled_bins<S, K> &bin_of, int bits,
+                                      struct lump_marks<S, K> &marks, uint32_t *others)
+{
+    const int marked = min(count, rows * S::THREADS);
+    uint32_t same = 0, differ = 0;
+    static_assert(S::KEYS <= 32, "a bit for each row");
+    for_rows<S>(marked,
+                [&](int k) { atomicExch(&marks.numbers[bin_of(keys[k])], threadIdx.x + k * S::THREADS); });
+    __syncthreads();
+    for_rows<S>(marked, [&](int k) {
+        if (marks.numbers[bin_of(keys[k])] == threadIdx.x + k * S::THREADS)
+            marks.keys[bin_of(keys[k])] = keys[k];
+    });
+    __syncthreads();
+    for_rows<S>(marked, [&](int k) {
+        const K difference = keys[k] ^ marks.keys[bin_of(keys[k])];
+        same |= difference != 0 && difference >> bits == 0 ? 1u << k : 0;
+        differ |= difference >> bits != 0 ? 1u << k : 0;
+    });
+    *others = differ;
+    return same;
+}
+
+/* Find the finer bin of each key where bins are lumps; false: in most they are not, as one row of keys tells, and nothing is found. Every
+ * thread calls it, between barriers. */
+template <typename S, typename K>
+static __device__ bool find_finer_in_lumps(const K (&keys)[S::KEYS], int count,
+                                           const scaled_bins<S, K> &bin_of, const struct lump_bits &lumps,
+                                           const uint32_t *bins, struct lump_marks<S, K> &marks,
+                                           half_words<S::KEYS> &found)
+{
+    typedef struct lump_marks<S, K> marks_type;
+    static_assert(sizeof(marks_type) <= with_gaps<K>(S::CAPACITY) * sizeof(K), "room where keys will lie");
+    uint32_t others;
+    const uint32_t same = mark_lumps<S>(keys, count, 1, bin_of, lumps.bits, marks, &others);
+    if (__syncthreads_count(same != 0) <= __syncthreads_count(others != 0))
+        return false;
+    mark_lumps<S>(keys, count, S::KEYS, bin_of, lumps.bits, marks, &others);
+    for_rows<S>(count, [&](int k) {
+        if (others >> k & 1)
+            marks.numbers[bin_of(keys[k])] = marks_type::MIXED;
+    });
+    __syncthreads();
+    for_rows<S>(count, [&](int k) {
+        const uint32_t bin = bin_of(keys[k]);
+        const bool is_lump = marks.numbers[bin] != marks_type::MIXED;
+        found.set(k, finer_bin(bins, bin, is_lump ? lumps.inside(keys[k]) : bin_of.inside(keys[k])));
+    });
+    __syncthreads();
+    return true;
+}
+
 /* Put keys [count] of bins, whose first places are bins [S::BINS], in the order of finer bins, into places from `first` on, and
- * list the crowds. Every thread calls it, behind a barrier. */
+ * list the crowds. Lumps are looked for only where all of the places are free. Every thread calls it, behind a barrier. */
 template <typename S, typename K>
 static __device__ void place_by_finer_bins(const K (&keys)[S::KEYS], int first, int count,
-                                           const scaled_bins<S, K> &bin_of, uint32_t *bins, K *places,
-                                           struct crowd_lists<S> &crowds)
+                                           const scaled_bins<S, K> &bin_of, const struct lump_bits &lumps,
+                                           uint32_t *bins, K *places, struct crowd_lists<S> &crowds)
 {
     uint32_t *counters = (uint32_t *)&places[with_gaps<K>(first)];
     half_words<S::KEYS> found; // the finer bin, then the place
     if (threadIdx.x == 0)
         bins[S::BINS] = count;
+    bool is_found = false;
+    if constexpr (sizeof(K) <= sizeof(uint64_t)) { // no others are stored as positions
+        if (lumps.bits > 0)
+            is_found = find_finer_in_lumps<S>(keys, count, bin_of, lumps, bins,
+                                              *(struct lump_marks<S, K> *)places, found);
+    }
     for_rows<S>(count, [&](int k) { counters[threadIdx.x + k * S::THREADS] = 0; });
     __syncthreads();
     for_rows<S>(count, [&](int k) {
-        const uint32_t bin = bin_of(keys[k]), begin = bins[bin];
-        const uint32_t finer = begin + __umulhi(bin_of.inside(keys[k]), bins[bin + 1] - begin);
-        atomicAdd(&counters[finer], 1u);
-        found.set(k, finer);
+        if (!is_found)
+            found.set(k, finer_bin(bins, bin_of(keys[k]), bin_of.inside(keys[k])));
+        atomicAdd(&counters[found.get(k)], 1u);
     });
     __syncthreads();
     scan_finer(counters, first, count, crowds);

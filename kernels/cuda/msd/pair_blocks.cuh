@@ -81,7 +81,8 @@ template <typename S, typename C, typename DONE>
 static __device__ void sort_pair_codes(const C (&codes)[S::KEYS], int count, int bits, const DONE &done)
 {
     const C all = ((C)1 << (bits + ORIGIN_BITS<S> - 1) << 1) - 1; // the shift may be by all bits
-    const C *places = sort_into_places<S>(codes, count, parts_of_range<log2_of(S::BINS)>((C)0, all));
+    const struct lump_bits lumps = {ORIGIN_BITS<S>, (1u << (ORIGIN_BITS<S> + 16)) / (uint32_t)count};
+    const C *places = sort_into_places<S>(codes, count, parts_of_range<log2_of(S::BINS)>((C)0, all), lumps);
     for_rows<S>(count, [&](int k) { // codes are equal where there is one of them, which is 0
         done(k, places ? places[with_gaps<C>(threadIdx.x) + k * with_gaps<C>(S::THREADS)] : 0);
     });

@@ -26,6 +26,7 @@
 #include "kernels/base/fault.h"
 #include "kernels/base/key_field.h"
 #include "kernels/base/keytype.h"
+#include "kernels/base/sample_place.h"
 #include "kernels/base/status.h"
 #include "kernels/engine_pairs.h"
 
@@ -247,11 +248,10 @@ struct engine_partition_ops {
     /* Bytes of scratch, aligned to 256, of sample() and make_map(), for a sample of 2^log keys; the same on every rank. Pure. */
     size_t (*sample_scratch)(const struct engine *engine, int key_bytes, int log);
 
-    /* A rank's part of a sample of 2^log keys of all ranks: codes[i] is the code of the key at the global position
-     * floor((first + i) * total / 2^log), of which this rank has those from `before` on. Of raw all but decode is read.
-     * codes [sample] on the host, key_words() each (key_width.h). Waits for the result. */
-    hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before, int64_t total,
-                           int log, int64_t first, int sample, void *scratch, uint64_t *codes);
+    /* A rank's part of a sample of all ranks: codes[i] is the code of the key at sample_place(share, i), counted from this rank's first
+     * one on. Of raw all but decode is read. codes [share->drawn] on the host, key_words() each (key_width.h). Waits for the result. */
+    hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw,
+                           const struct sample_share *share, void *scratch, uint64_t *codes);
 
     /* Make a map for `total` keys from a sample of theirs, codes [2^log] of key_words() on the host, in any order;
      * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. of_pairs: of no more regions than engine_pair_ops.split() takes. *made: map is

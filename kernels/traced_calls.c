@@ -262,12 +262,10 @@ static hsort_status traced_settle_pairs(struct engine *engine, const struct engi
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
 static hsort_status traced_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw,
-                                  int64_t before, int64_t total, int log, int64_t first, int sample,
-                                  void *scratch, uint64_t *codes)
+                                  const struct sample_share *share, void *scratch, uint64_t *codes)
 {
-    const struct traced_call call = begin_work(engine, "sample", sample);
-    return traced_end(&call, call.own->partition->sample(engine, key_bytes, raw, before, total, log, first,
-                                                         sample, scratch, codes));
+    const struct traced_call call = begin_work(engine, "sample", share->drawn);
+    return traced_end(&call, call.own->partition->sample(engine, key_bytes, raw, share, scratch, codes));
 }
 
 static hsort_status traced_make_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,

@@ -123,23 +123,15 @@ static key_code numbered_code(const struct raw_keys *raw, int64_t at)
 
 /* ---- sample and map ---- */
 
-/* floor(i * total / 2^log): the product itself may not fit. */
-static int64_t position_of_sample(int64_t i, int64_t total, int log)
-{
-    const int64_t whole = total >> log, rest = total & ((INT64_C(1) << log) - 1);
-    return i * whole + (i * rest >> log);
-}
-
 static hsort_status host_partition_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw,
-                                          int64_t before, int64_t total, int log, int64_t first, int sample,
-                                          void *scratch, uint64_t *codes)
+                                          const struct sample_share *share, void *scratch, uint64_t *codes)
 {
     const int threads = host_threads(engine);
     (void)scratch;
     TRY(kernel_takes("sample of keys", key_bytes));
-#pragma omp parallel for num_threads(threads) if (threads > 1 && sample >= PARALLEL_COUNT)
-    for (int i = 0; i < sample; i++) {
-        const int64_t at = position_of_sample(first + i, total, log) - before;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && share->drawn >= PARALLEL_COUNT)
+    for (int i = 0; i < share->drawn; i++) {
+        const int64_t at = sample_place(share, i) - share->before;
         words_store(key_bytes, codes, i,
                     is_numbered(raw) ? numbered_code(raw, at)
                                      : keymap_encode(raw->map, key_load(key_bytes, raw->from, at)));

@@ -54,8 +54,8 @@ hsort_status region_map_open(int size, struct region_map **made)
     return status_fail(HSORT_HOST_MEMORY, "no memory for a map of the regions of %d ranks", size);
 }
 
-/* The first key of a sample of 2^log keys out of `total` that lies at global position `at` or behind. */
-static int64_t sample_from(int64_t at, int64_t total, int log)
+/* The first of 2^log parts of `total` positions that begins at global position `at` or behind. */
+static int64_t first_part_from(int64_t at, int64_t total, int log)
 {
     return ((at << log) + total - 1) / total;
 }
@@ -68,12 +68,14 @@ hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct 
     const int rank = comm->rank, size = comm->size, words = key_words(key_bytes);
     const int64_t total = offset[size];
     for (int r = 0; r < size; r++) {
-        map->offsets[r] = words * (int)sample_from(offset[r], total, log);
-        map->counts[r] = words * (int)sample_from(offset[r + 1], total, log) - map->offsets[r];
+        map->offsets[r] = words * (int)first_part_from(offset[r], total, log);
+        map->counts[r] = words * (int)first_part_from(offset[r + 1], total, log) - map->offsets[r];
     }
     uint64_t *own = map->sample + map->offsets[rank];
-    hsort_status status = ops->sample(engine, key_bytes, raw, offset[rank], total, log,
-                                      map->offsets[rank] / words, map->counts[rank] / words, scratch, own);
+    const struct sample_share share = {
+        offset[rank], offset[rank + 1] - offset[rank], total,
+        log,          map->offsets[rank] / words,      map->counts[rank] / words};
+    hsort_status status = ops->sample(engine, key_bytes, raw, &share, scratch, own);
     keep_first_error(
         &status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, map->counts[rank], MPI_UINT64_T,
                                         map->sample, map->counts, map->offsets, MPI_UINT64_T, 0, comm->world),

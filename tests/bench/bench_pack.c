@@ -54,7 +54,7 @@ static void make_shard(struct shard *s, int64_t count)
     for (int64_t i = 0; i < count; i++)
         keys[i] = check_random(&random);
     for (int64_t i = 0; i < 1 << LOG; i++)
-        codes[i] = keys[position_of(i, count, LOG)];
+        codes[i] = keys[begin_of_part(i, count, LOG)];
     copy_now(s->keys, keys, bytes);
     free(keys);
     const struct raw_keys raw = {.map = map, .from = s->keys};

@@ -111,8 +111,8 @@ static inline int draw_sample_log(uint64_t draw)
                           : ENGINE_SAMPLE_LOG_MIN + (int)(draw / 16 % (unsigned)usual);
 }
 
-/* Where key i of a sample lies. */
-static inline int64_t position_of(int64_t i, int64_t total, int log)
+/* Where part i of a sample begins. */
+static inline int64_t begin_of_part(int64_t i, int64_t total, int log)
 {
     return (int64_t)((__int128)i * total >> log);
 }

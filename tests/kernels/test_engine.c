@@ -531,8 +531,8 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     CALL(, inspect, map, keys, STRANGE_COUNT, &found)
     CALL(, count_keys, STRANGE_BYTES, keys, STRANGE_COUNT, other)
     CALL(, write_counted, STRANGE_BYTES, &(struct engine_counted){.keys = keys, .ends = keys}, 0, STRANGE_COUNT, other)
-    CALL(partition->, sample, STRANGE_BYTES, &raw, 0, STRANGE_COUNT, ENGINE_SAMPLE_LOG_MIN, 0, 1, other,
-         words)
+    CALL(partition->, sample, STRANGE_BYTES, &raw,
+         &(struct sample_share){0, STRANGE_COUNT, STRANGE_COUNT, ENGINE_SAMPLE_LOG_MIN, 0, 1}, other, words)
     CALL(partition->, make_map, STRANGE_BYTES, words, ENGINE_SAMPLE_LOG_MIN, STRANGE_COUNT, false, other, other,
          &regions, &flag)
     CALL(partition->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, counts, &flag, &other_flag)

@@ -24,7 +24,8 @@ static bool scatter_keys(struct shard *s, const char *keys)
     bool made, up, down;
     uint64_t value[KEY_CODE_WORDS];
     for (int64_t i = 0; i < 1 << LOG; i++)
-        words_store(width, codes, i, keymap_encode(s->map, key_load(width, keys, position_of(i, s->count, LOG))));
+        words_store(width, codes, i,
+                    keymap_encode(s->map, key_load(width, keys, begin_of_part(i, s->count, LOG))));
     must(ops->partition->make_map(engine, width, codes, LOG, s->count, false, workspace,
                                   buffer_keys(&s->sample), &s->regions, &made),
          "map");

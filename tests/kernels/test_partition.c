@@ -85,32 +85,33 @@ static const void *keys_of(const struct rank *rank)
     return rank->count > 0 ? buffer_keys(&rank->keys) : NULL;
 }
 
-/* Every rank's part of the sample, which must be of the keys at the positions that the contract names. */
+/* Every rank's part of the sample, which must be of the keys at the places that the contract names. */
 static void take_sample(const struct trial *trial, struct keymap map, const void *keys,
                         const struct rank *ranks, uint64_t *codes)
 {
     const int sample = 1 << trial->log, words = key_words(map.key_bytes);
-    int first = 0;
+    int first = 0, wrong = 0;
     memset(codes, POISON, (size_t)(sample * words) * sizeof *codes);
     for (int r = 0; r < trial->ranks; r++) {
         const struct raw_keys raw = {.map = map, .from = keys_of(&ranks[r])};
         int until = first;
         while (until < sample &&
-               position_of(until, trial->count, trial->log) < ranks[r].before + ranks[r].count)
+               begin_of_part(until, trial->count, trial->log) < ranks[r].before + ranks[r].count)
             until++;
         const uint64_t next = until < sample ? codes[until * words] : 0;
-        must(ops->partition->sample(engine, map.key_bytes, &raw, ranks[r].before, trial->count, trial->log,
-                                    first, until - first, scratch_of_sample(map.key_bytes), codes + first * words),
+        const struct sample_share share = {ranks[r].before, ranks[r].count, trial->count,
+                                           trial->log,      first,          until - first};
+        must(ops->partition->sample(engine, map.key_bytes, &raw, &share, scratch_of_sample(map.key_bytes),
+                                    codes + first * words),
              trial->what);
+        for (int i = 0; i < share.drawn; i++)
+            wrong += words_load(map.key_bytes, codes, first + i) !=
+                     keymap_encode(map, key_load(map.key_bytes, keys, sample_place(&share, i)));
         CHECK(until == sample || codes[until * words] == next, "%s: more codes than the sample has",
               trial->what);
         first = until;
     }
-    int wrong = 0;
-    for (int i = 0; i < sample; i++)
-        wrong += words_load(map.key_bytes, codes, i) !=
-                 keymap_encode(map, key_load(map.key_bytes, keys, position_of(i, trial->count, trial->log)));
-    CHECK(wrong == 0, "%s: %d keys of the sample are not those at its positions", trial->what, wrong);
+    CHECK(wrong == 0, "%s: %d keys of the sample are not those at its places", trial->what, wrong);
 }
 
 /* The map for a trial; false where the device has none. */
@@ -499,12 +500,12 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     const struct raw_keys raw = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING), .from = buffer_keys(keys)};
     const int64_t count = (int64_t)(keys->bytes / 8);
     const struct engine_piece piece = {buffer_keys(to), counts[0], 0};
+    const struct sample_share share = {0, count, count, ENGINE_SAMPLE_LOG_MIN, 0, 1 << ENGINE_SAMPLE_LOG_MIN};
     char *spare = (char *)buffer_keys(to) + keys->bytes;
     bool a, b;
     switch (which) {
     case 0:
-        return ops->partition->sample(engine, 8, &raw, 0, count, ENGINE_SAMPLE_LOG_MIN, 0,
-                                      1 << ENGINE_SAMPLE_LOG_MIN, scratch_of_sample(8), codes);
+        return ops->partition->sample(engine, 8, &raw, &share, scratch_of_sample(8), codes);
     case 1:
         return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, false, workspace,
                                         scratch_of_sample(8), &regions, &a);

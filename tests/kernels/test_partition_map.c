@@ -16,6 +16,19 @@ static void *scratch_of(int key_bytes)
     return buffer_keys(&scratches[key_bytes / 8]);
 }
 
+/* The one key of a part: where it lies, in the part and on the rank. */
+static int64_t place_in_part(const struct sample_share *share)
+{
+    const int64_t begin = begin_of_part(share->first, share->total, share->log),
+                  until = begin_of_part(share->first + 1, share->total, share->log),
+                  end = share->before + share->count, place = sample_place(share, 0);
+    CHECK(begin <= place && place < until && share->before <= place && place < end,
+          "sample %d of 2^%d of %lld keys is at %lld, not among %lld .. %lld, %lld of a rank from %lld on",
+          share->first, share->log, (long long)share->total, (long long)place, (long long)begin,
+          (long long)until, (long long)share->count, (long long)share->before);
+    return place;
+}
+
 /* A few keys of very many: positions whose products do not fit 64 bits. */
 static void test_far_samples(uint64_t random)
 {
@@ -23,9 +36,9 @@ static void test_far_samples(uint64_t random)
         const int kind = turn % KEY_KINDS, log = draw_sample_log(check_random(&random));
         const int64_t total = (int64_t)(check_random(&random) >> (1 + check_random(&random) % 30)) | 1 << 20;
         const int64_t first = (int64_t)(check_random(&random) % (1u << log)),
-                      at = position_of(first, total, log);
+                      begin = begin_of_part(first, total, log);
         int64_t count = 1 + (int64_t)(check_random(&random) % 1000),
-                before = at - (int64_t)(check_random(&random) % (uint64_t)count);
+                before = begin - (int64_t)(check_random(&random) % (uint64_t)count);
         before = before < 0 ? 0 : before;
         count = count < total - before ? count : total - before;
         const struct keymap map = keymap_make((hsort_type)kind, turn % 4 < 2 ? HSORT_ASCENDING : HSORT_DESCENDING);
@@ -34,15 +47,41 @@ static void test_far_samples(uint64_t random)
         struct buffer from = buffer_new(keys, (size_t)(count * key_bytes), (size_t)key_bytes);
         const struct raw_keys raw = {.map = map, .from = buffer_keys(&from)};
         uint64_t code[KEY_CODE_WORDS] = {0};
-        must(ops->partition->sample(engine, key_bytes, &raw, before, total, log, first, 1,
-                                    scratch_of(key_bytes), code),
-             "sample");
-        CHECK(words_load(key_bytes, code, 0) == keymap_encode(map, key_load(key_bytes, keys, at - before)),
+        const struct sample_share share = {before, count, total, log, (int)first, 1};
+        const int64_t at = place_in_part(&share) - before;
+        must(ops->partition->sample(engine, key_bytes, &raw, &share, scratch_of(key_bytes), code), "sample");
+        CHECK(words_load(key_bytes, code, 0) == keymap_encode(map, key_load(key_bytes, keys, at)),
               "%s: sample %lld of 2^%d of %lld keys is wrong", ops->name, (long long)first, log,
               (long long)total);
         buffer_free(&from);
         free(keys);
     }
+}
+
+/* Runs in order, one behind the other, each as long as some parts of the sample: it sees most places of a run, not the same few of
+ * each. */
+static void test_runs(void)
+{
+    enum { LOG = ENGINE_SAMPLE_LOG_MIN, RUN_LOG = 12, PART_LOG = 9, TOTAL = 1 << (LOG + PART_LOG) };
+    static uint64_t codes[1 << LOG];
+    static bool seen[1 << RUN_LOG];
+    uint64_t *keys = alloc_or_exit(TOTAL * sizeof *keys);
+    int places = 0;
+    for (int i = 0; i < TOTAL; i++)
+        keys[i] = (uint64_t)i % (1 << RUN_LOG);
+    struct buffer from = buffer_new(keys, TOTAL * sizeof *keys, sizeof *keys);
+    const struct raw_keys raw = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING), .from = buffer_keys(&from)};
+    const struct sample_share share = {0, TOTAL, TOTAL, LOG, 0, 1 << LOG};
+    must(ops->partition->sample(engine, sizeof *keys, &raw, &share, scratch_of(sizeof *keys), codes),
+         "sample");
+    for (int i = 0; i < 1 << LOG; i++) {
+        places += !seen[codes[i]];
+        seen[codes[i]] = true;
+    }
+    CHECK(places > (1 << LOG) / 2, "%s: a sample of 2^%d keys sees %d places of a run", ops->name, LOG,
+          places);
+    buffer_free(&from);
+    free(keys);
 }
 
 /* Count the codes of a sample [2^log] by the regions that are made of it. False: the device has no map. */
@@ -103,6 +142,7 @@ int main(int argc, char **argv)
         scratches[i] = buffer_new(NULL, ops->partition->sample_scratch(engine, 4 << i, ENGINE_SAMPLE_LOG_MAX), 0);
     }
     test_far_samples(seed);
+    test_runs();
     test_even_regions(seed);
     for (int i = 0; i < WIDTHS; i++) {
         buffer_guards(&workspaces[i], "workspace");

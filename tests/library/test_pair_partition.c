@@ -90,14 +90,30 @@ static uint64_t value_of(const struct trial *t, int64_t at)
     return input_hash(t->input.seed, (uint64_t)at);
 }
 
-/* The key of pair `at`. Those at 0 and odd places are in the sample. */
+/* Is pair `at` in the sample that is taken of HIDING pairs? */
+static bool is_in_sample(const struct trial *t, int64_t at)
+{
+    struct sample_share share = {.total = HIDING};
+    while (HIDING >> (share.log + 1) > 0)
+        share.log++;
+    share.first =
+        (int)((((at + 1) << share.log) - 1) / HIDING); // the last part that begins at `at` or before
+    for (int r = 0; r < size; r++, share.before += share.count) {
+        share.count = t->in_counts[r];
+        if (sample_part_begin(share.first, HIDING, share.log) < share.before + share.count)
+            break;
+    }
+    return sample_place(&share, 0) == at;
+}
+
+/* The key of pair `at`. */
 static uint64_t key_of(const struct trial *t, const struct input_source *source, int64_t at)
 {
     enum { APART = 16 };
     const uint64_t middle = (HIDING / 2 | 1) << APART;
-    return !t->hides                ? input_key(source, at)
-           : at % 2 == 1 || at == 0 ? (uint64_t)at << APART
-                                    : middle + (uint64_t)at;
+    return !t->hides             ? input_key(source, at)
+           : is_in_sample(t, at) ? (uint64_t)at << APART
+                                 : middle + (uint64_t)at;
 }
 
 /* ---- trials -------------------------------------------------------------------------------------------- */

@@ -253,11 +253,11 @@ static size_t modelled_scratch(const struct engine *engine, int key_bytes, int l
     return host->partition->sample_scratch(engine, key_bytes, log) / (size_t)modelled.scale;
 }
 
-static hsort_status timed_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t before,
-                                 int64_t total, int log, int64_t first, int sample, void *scratch, uint64_t *codes)
+static hsort_status timed_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw,
+                                 const struct sample_share *share, void *scratch, uint64_t *codes)
 {
     spend(0);
-    return host->partition->sample(engine, key_bytes, raw, before, total, log, first, sample, scratch, codes);
+    return host->partition->sample(engine, key_bytes, raw, share, scratch, codes);
 }
 
 /* Are codes [count] of low .. high spread evenly? */

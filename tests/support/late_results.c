@@ -52,12 +52,10 @@ static hsort_status late_inspect_elements(struct engine *engine, const struct en
 /* ---- regions ---------------------------------------------------------------------------------------------------- */
 
 static hsort_status late_sample(struct engine *engine, int key_bytes, const struct raw_keys *raw,
-                                int64_t before, int64_t total, int log, int64_t first, int sample,
-                                void *scratch, uint64_t *codes)
+                                const struct sample_share *share, void *scratch, uint64_t *codes)
 {
     TRY(late_result());
-    return late_own->partition->sample(engine, key_bytes, raw, before, total, log, first, sample, scratch,
-                                       codes);
+    return late_own->partition->sample(engine, key_bytes, raw, share, scratch, codes);
 }
 
 static hsort_status late_make_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,

@@ -127,14 +127,12 @@ static size_t cuda_sample_scratch(const struct engine *, int key_bytes, int log)
 
 template <typename K, typename FIRST, typename S>
 static __global__ void __launch_bounds__(SPLIT_THREADS)
-    shard_sample_kernel(const __grid_constant__ FIRST coding, const S *__restrict__ keys, int64_t before,
-                        int64_t total, int log, int64_t first, int sample, sampled<K> *codes)
+    shard_sample_kernel(const __grid_constant__ FIRST coding, const S *__restrict__ keys,
+                        const __grid_constant__ struct sample_share share, sampled<K> *codes)
 {
     const int i = blockIdx.x * SPLIT_THREADS + threadIdx.x;
-    if (i < sample)
-        codes[i] = load_code<K>(coding, keys +
-                                            (uint64_t)((unsigned __int128)(first + i) * (uint64_t)total >> log) -
-                                            (uint64_t)before);
+    if (i < share.drawn)
+        codes[i] = load_code<K>(coding, keys + (sample_place(&share, i) - share.before));
 }
 
 template <typename K>
@@ -145,22 +143,23 @@ static __global__ void __launch_bounds__(SPLIT_THREADS) narrow_kernel(const samp
 }
 
 static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, const struct raw_keys *raw,
-                                          int64_t before, int64_t total, int log, int64_t first, int sample,
-                                          void *scratch, uint64_t *codes)
+                                          const struct sample_share *share, void *scratch, uint64_t *codes)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
     cudaStream_t stream = engine->streams[STREAM_WORK];
     TRY(kernel_takes("sample", key_bytes));
-    if (sample == 0)
+    if (share->drawn == 0)
         return HSORT_OK;
     return with_first(key_bytes, raw, [&](auto key, const auto &coding, const auto *keys) {
         typedef decltype(key) K;
-        sampled<K> *taken = lay_out_sample<K>(scratch, log).codes;
-        shard_sample_kernel<K><<<(unsigned)divide_up(sample, SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(
-            coding, keys, before, total, log, first, sample, taken);
+        sampled<K> *taken = lay_out_sample<K>(scratch, share->log).codes;
+        shard_sample_kernel<K>
+            <<<(unsigned)divide_up(share->drawn, SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(coding, keys,
+                                                                                             *share, taken);
         TRY_LAUNCH("the sample of a shard");
-        TRY_CUDA(cudaMemcpyAsync(codes, taken, (size_t)sample * sizeof *taken, cudaMemcpyDefault, stream));
+        TRY_CUDA(
+            cudaMemcpyAsync(codes, taken, (size_t)share->drawn * sizeof *taken, cudaMemcpyDefault, stream));
         return cuda_check(cudaStreamSynchronize(stream), "the sample of a shard");
     });
 }

@@ -53,15 +53,15 @@ const struct option_row cli_rows[] = {
      "how many ranks to plan for; more may follow, after the first IN"},
     {"nodes", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(nodes), "machines that share the ranks"},
     {"ranks-per-node", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
-    {"output", 'o', GEN | SORT | GATHER, COMMON, TEXT, "FILE", FIELD(output),
+    {"output", 'o', GEN | SORT | GATHER, COMMON, ONE_TEXT, "FILE", FIELD(output),
      "the file to write; one of that name is replaced, once this one is whole;\n"
      "with %r, the rank, in it: a file per rank"},
-    {"output", 'o', PLAN, COMMON, TEXT, "FILE", FIELD(output),
+    {"output", 'o', PLAN, COMMON, ONE_TEXT, "FILE", FIELD(output),
      "the output to plan for; nothing is written. With %r: a file per rank"},
-    {"output", 'o', REPORT, COMMON, TEXT, "FILE", FIELD(output), "the page to write (RUN, ending in .html)"},
+    {"output", 'o', REPORT, COMMON, ONE_TEXT, "FILE", FIELD(output), "the page to write (RUN, ending in .html)"},
     {"no-clobber", 0, GEN | SORT | GATHER | REPORT, COMMON, FLAG, NULL, FIELD(no_clobber),
      "replace no file: it is an error if one is there"},
-    {"by", 0, GATHER, COMMON, TEXT, "INDEX", FIELD(by),
+    {"by", 0, GATHER, COMMON, ONE_TEXT, "INDEX", FIELD(by),
      "the index, of <i8 or <u8: element I of the output is element INDEX[I]"},
     {"at", 0, SELECT, COMMON, ONE_TEXT, "PLACE[,PLACE ...]", FIELD(at),
      "which keys of the sorted whole: a position from 0 on, or from the end,\n"
@@ -75,17 +75,17 @@ const struct option_row cli_rows[] = {
     {"skew", 0, GEN, COMMON, FLAG, NULL, FIELD(skewed), "--format gensort: many keys begin alike"},
     {"first", 0, GEN, COMMON, SEED, "N", FIELD(first),
      "--format gensort: the number of the first record (0)"},
-    {"summary", 0, CHECK, COMMON, TEXT, "FILE", FIELD(summary),
+    {"summary", 0, CHECK, COMMON, ONE_TEXT, "FILE", FIELD(summary),
      "--format gensort: write what valsort -o does; valsort -s reads it. Of\n"
      "no records it is empty. Not beside --against"},
     {"unique", 0, SORT | CHECK | PLAN, COMMON, FLAG, NULL, FIELD(unique),
      "one of each key: of equal ones, or of records with equal keys, the\n"
      "first; check: no key may be there twice"},
-    {"counts", 0, SORT | CHECK, COMMON, TEXT, "FILE", FIELD(counts),
+    {"counts", 0, SORT | CHECK, COMMON, ONE_TEXT, "FILE", FIELD(counts),
      "with --unique: write how many there were of each key, <i8; check, of\n"
      "bare keys, not of records: with --against OTHER, which must hold each\n"
      "key as often as this says"},
-    {"index", 0, SORT | PLAN, COMMON, TEXT, "FILE", FIELD(index),
+    {"index", 0, SORT | PLAN, COMMON, ONE_TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
     {"values", 0, SORT | PLAN, COMMON, ONE_TEXT, "FILE", FIELD(values),
      "a second file of as many elements of any kind, which move along"},
@@ -136,14 +136,14 @@ const struct option_row cli_rows[] = {
      FIELD(direct_io),
      "move keys between disk and memory past the page cache (auto: where\n"
      "the file system can, and an input is not in the cache already)"},
-    {"checkpoint", 0, SORT, FILES, TEXT, "DIR", FIELD(checkpoint),
+    {"checkpoint", 0, SORT, FILES, ONE_TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
      "what the same command, started again, goes on from; all but keys\n"
      "into one file then go by way of the disk"},
-    {"trace", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, TEXT, "FILE", FIELD(trace),
+    {"trace", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, ONE_TEXT, "FILE", FIELD(trace),
      "write what each rank did when, for ui.perfetto.dev, also if it fails;\n"
      "'hypersort report' draws it beside the report of sort or gather"},
-    {"trace", 0, REPORT, COMMON, TEXT, "FILE", FIELD(trace), "what --trace FILE has written of the same run: a timeline"},
+    {"trace", 0, REPORT, COMMON, ONE_TEXT, "FILE", FIELD(trace), "what --trace FILE has written of the same run: a timeline"},
     {"memory", 'S', SORT | PLAN, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
      "host memory of a rank, or a part of what its node allows for all of\n"
      "its ranks (80%); what needs more is sorted by way of the disk"},

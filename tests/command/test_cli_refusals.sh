@@ -47,6 +47,13 @@ bad_usage()
     refused 0 2 "--at is given twice, and takes one PLACE[,PLACE ...]" select in --at 0 --type u64 --at 1
     refused 0 2 "--values is given twice" sort in -o out --values a -O b --values c -O d
     refused 0 2 "--values-output is given twice" sort in -o out --values a -O b -O d
+    refused 0 2 "--output is given twice, and takes one FILE" sort in -o out --output out2
+    refused 0 2 "--index is given twice" sort in -o out --index a --index b
+    refused 0 2 "--counts is given twice" sort in -o out --unique --counts a --counts b
+    refused 0 2 "--by is given twice" gather in --by a --by b -o out
+    refused 0 2 "--checkpoint is given twice" sort in -o out --checkpoint a --checkpoint b
+    refused 0 2 "--trace is given twice" sort in -o out --trace a --trace b
+    refused 0 2 "--summary is given twice" check in --format gensort --summary a --summary b
     refused 0 2 "--quiet and --json" sort in -o out -q --json
     refused_drawn 2 "unknown option '-x'" check -x in
     refused_drawn 2 "unknown option '--verify'" check --verify in

@@ -59,7 +59,7 @@ static void guarded_free(struct guarded *g, const char *what)
 
 /* ---- elements -------------------------------------------------------------------------------------------- */
 
-enum { KEYS_CLUMPS = INPUTS, KEYS_DECOYS, KEY_SHAPES }; // shapes beyond the inputs of input_draw.h
+enum { KEYS_CLUMPS = INPUTS, KEYS_DECOYS, KEYS_LUMPS, KEY_SHAPES }; // shapes beyond the inputs of input_draw.h
 
 struct trial {
     hsort_type type;
@@ -95,6 +95,13 @@ static __host__ __device__ uint64_t position_of(V value, uint64_t salt)
     return (V)((V)(value ^ (V)salt) * inverse);
 }
 
+/* Lumps: values that repeat, some dozen to some thousand times, each with a neighbour that is as often and lies in the same bin. */
+static __device__ uint64_t key_of_lump(uint64_t word, int64_t count, uint64_t salt)
+{
+    const uint64_t values = (uint64_t)count / 32 + 1, value = (word >> 8) % values >> word % 8;
+    return mixed(value / 2 + salt) + value % 2;
+}
+
 /* Clumps: a few near keys each, too far from each other for codes of 64 bits. Decoys: all keys are near each other. */
 template <typename K>
 static __global__ void shape_kernel(K *keys, int64_t count, int shape, uint64_t salt)
@@ -104,7 +111,8 @@ static __global__ void shape_kernel(K *keys, int64_t count, int shape, uint64_t 
         const uint64_t word = mixed((uint64_t)i + salt);
         keys[i] = shape == KEYS_CLUMPS
                       ? (K)((K)(word % 4096) << (8 * sizeof(K) - 12) | (K)(word >> 32 & 0xff))
-                      : (K)((K)(salt % 97) << (8 * sizeof(K) - 8) | (K)(word & 0xffffff));
+                  : shape == KEYS_LUMPS ? (K)key_of_lump(word, count, salt)
+                                        : (K)((K)(salt % 97) << (8 * sizeof(K) - 8) | (K)(word & 0xffffff));
     }
 }
 
@@ -289,7 +297,7 @@ static const char *shape_name(const struct trial &t)
         INPUT_LIST(X)
 #undef X
             "clumps",
-        "decoys"};
+        "decoys", "lumps"};
     return words[t.input.distribution];
 }
 
@@ -306,7 +314,7 @@ static void draw_trial(int64_t most, bool any_way, uint64_t *random)
     t.by_levels = any_way && check_random(random) % 4 > 0;
     t.input = {(enum input_distribution)(check_random(random) % KEY_SHAPES), 0, t.type, t.salt, t.count};
     if (check_random(random) % 4 == 0)
-        t.input.distribution = (enum input_distribution)(KEYS_CLUMPS + check_random(random) % 2);
+        t.input.distribution = (enum input_distribution)(KEYS_CLUMPS + check_random(random) % (KEY_SHAPES - KEYS_CLUMPS));
     const int small = 1 + (int)(check_random(random) % 4);
     t.input.parameter = t.input.distribution == INPUT_NARROW ? 5 * small
                         : t.input.distribution == INPUT_ZIPF ? 7 * small

@@ -177,7 +177,7 @@ for type in u64 u32 u128; do
     sorted_by node1:1,node2:1 $type partition
     sorted_by node1:3,node2:1 $type partition
     [ $type != u64 ] || sorted_by node1:3,node2:1 u64 direct
-    [ $type != u64 ] || [ "${HAS_FAULTS:-OFF}" != ON ] || { killed 0 2 && killed 1 9 && killed 3 30; }
+    [ $type != u64 ] || [ "${HAS_FAULTS:-OFF}" != ON ] || { killed 0 2 && killed 1 9 && killed 3 20; }
 done
 # Records of 16 bytes, whose keys are sorted as codes and whose bytes follow; the last rank has the last few.
 "$HYPERSORT" gen -n 100001 --record 16 --key @0:u64 -o in.raw >/dev/null

@@ -1,22 +1,16 @@
 /* Where the keys of a sample are drawn from, where several ranks have a part each. A leaf, compiled by C and by nvcc.
  *
- * All positions are cut into 2^log parts, and a key is drawn somewhere in each, by multiples of the golden ratio: 0, 0.62, 0.24, 0.85 and so
- * on of a part. The rank that has the beginning of a part draws from what it has of it. 20 keys of two ranks, 4 parts:
+ * All positions are cut into 2^log parts, and a key is drawn somewhere in each, by a hash of its number: at 0, 0.88, 0.43, 0.03 and so on
+ * of a part. The rank that has the beginning of a part draws from what it has of it. 20 keys of two ranks, 4 parts:
  *
- *     rank 0    X . . . . | . . . X . | X        rank 1    . . . . | . . . . X
+ *     rank 0    X . . . . | . . . . X | X        rank 1    . . . . | X . . . .
  *
  * Rejected The beginning of each part: runs in order, one behind the other, whose length is a multiple of it, would be seen at the same few
- *          places each, and most values not at all. */
+ *          places each, and most values not at all. Multiples of the golden ratio: so are keys that others have made of their numbers. */
 #ifndef SAMPLE_PLACE_H
 #define SAMPLE_PLACE_H
 
-#include <stdint.h>
-
-#ifdef __CUDACC__
-#define SAMPLE_FN static inline __host__ __device__
-#else
-#define SAMPLE_FN static inline
-#endif
+#include "kernels/base/input_word.h"
 
 /* A rank's part of a sample. By value, to kernels. */
 struct sample_share {
@@ -27,20 +21,20 @@ struct sample_share {
 };
 
 /* Where part `part` begins: floor(part * total / 2^log). The product itself may not fit. */
-SAMPLE_FN int64_t sample_part_begin(int64_t part, int64_t total, int log)
+INPUT_FN int64_t sample_part_begin(int64_t part, int64_t total, int log)
 {
     const int64_t whole = total >> log, rest = total & ((INT64_C(1) << log) - 1);
     return part * whole + (part * rest >> log);
 }
 
 /* The global position of number i of a share. */
-SAMPLE_FN int64_t sample_place(const struct sample_share *share, int i)
+INPUT_FN int64_t sample_place(const struct sample_share *share, int i)
 {
     enum { BITS = 24 }; /* of the fraction: the part may have any width */
     const int64_t part = (int64_t)share->first + i, end = share->before + share->count;
     const int64_t begin = sample_part_begin(part, share->total, share->log);
     const int64_t width = sample_part_begin(part + 1, share->total, share->log) - begin;
-    const int64_t fraction = (int64_t)((uint64_t)part * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BITS));
+    const int64_t fraction = (int64_t)(input_mix((uint64_t)part * INPUT_GAMMA) >> (64 - BITS));
     const int64_t low = width & ((INT64_C(1) << BITS) - 1);
     const int64_t place = begin + (width >> BITS) * fraction + (low * fraction >> BITS);
     return place < end ? place : end - 1;

@@ -72,9 +72,12 @@ hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct 
         map->counts[r] = words * (int)first_part_from(offset[r + 1], total, log) - map->offsets[r];
     }
     uint64_t *own = map->sample + map->offsets[rank];
-    const struct sample_share share = {
-        offset[rank], offset[rank + 1] - offset[rank], total,
-        log,          map->offsets[rank] / words,      map->counts[rank] / words};
+    const struct sample_share share = {.before = offset[rank],
+                                       .count = offset[rank + 1] - offset[rank],
+                                       .total = total,
+                                       .log = log,
+                                       .first = map->offsets[rank] / words,
+                                       .drawn = map->counts[rank] / words};
     hsort_status status = ops->sample(engine, key_bytes, raw, &share, scratch, own);
     keep_first_error(
         &status, comm_check(MPI_Gatherv(rank == 0 ? MPI_IN_PLACE : own, map->counts[rank], MPI_UINT64_T,

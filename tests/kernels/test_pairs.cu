@@ -95,11 +95,12 @@ static __host__ __device__ uint64_t position_of(V value, uint64_t salt)
     return (V)((V)(value ^ (V)salt) * inverse);
 }
 
-/* Lumps: values that repeat, some dozen to some thousand times, each with a neighbour that is as often and lies in the same bin. */
+/* Lumps: values that repeat, some dozen to some thousand times; one in eight is a neighbour of the one before, in the same bin. */
 static __device__ uint64_t key_of_lump(uint64_t word, int64_t count, uint64_t salt)
 {
     const uint64_t values = (uint64_t)count / 32 + 1, value = (word >> 8) % values >> word % 8;
-    return mixed(value / 2 + salt) + value % 2;
+    const uint64_t is_neighbour = value % 8 == 7;
+    return mixed(value - is_neighbour + salt) + is_neighbour;
 }
 
 /* Clumps: a few near keys each, too far from each other for codes of 64 bits. Decoys: all keys are near each other. */

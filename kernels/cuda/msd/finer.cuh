@@ -29,11 +29,11 @@ struct alignas(16) crowd_lists {
     static_assert(S::CAPACITY < 1 << 16, "halves of a word");
 };
 
-/* The lowest bits of keys, if these are positions: keys of a lump differ in nothing else. */
+/* The lowest bits of keys, if these are positions: keys of a lump differ in nothing else. stretch: how often all positions fit
+ * into these bits, times 2^16; so they use all parts of a lump. */
 struct lump_bits {
     int bits; /* 0: there are no positions */
-    uint32_t
-        stretch; /* 2^16 times as often as positions fit into these bits: parts of a lump are as even as they */
+    uint32_t stretch;
 
     /* Where in its lump a key lies, from 0 to 2^32. */
     template <typename K>
@@ -100,12 +100,12 @@ static __device__ uint32_t finer_bin(const uint32_t *bins, uint32_t bin, uint32_
     return begin + __umulhi(inside, bins[bin + 1] - begin);
 }
 
-/* What tells, in shared memory, which bins are one lump each: of each bin that has keys, one of them. */
+/* What tells, in shared memory, which bins are one lump each: of each bin that has keys, one of them, and its number in the block;
+ * that becomes MIXED, if some key of the bin is not of its lump. */
 template <typename S, typename K>
 struct lump_marks {
     enum { MIXED = INT_MAX };
-    uint32_t
-        numbers[S::BINS]; /* that key's number in the block; then MIXED, if some key is not of its lump */
+    uint32_t numbers[S::BINS];
     K keys[S::BINS];
 };
 

@@ -1,6 +1,6 @@
-/* Where the keys of a sample are drawn from, where several ranks have a part each. A leaf, compiled by C and by nvcc.
+/* Where the keys of a sample are drawn from, where several ranks have a part each. Compiled by C and by nvcc.
  *
- * All positions are cut into 2^log parts, and a key is drawn somewhere in each, by a hash of its number: at 0, 0.88, 0.43, 0.03 and so on
+ * All positions are cut into 2^log parts, and a key is drawn somewhere in each, by a hash of the part's number: at 0, 0.88, 0.43, 0.03 and so on
  * of a part. The rank that has the beginning of a part draws from what it has of it. 20 keys of two ranks, 4 parts:
  *
  *     rank 0    X . . . . | . . . . X | X        rank 1    . . . . | X . . . .
@@ -27,7 +27,7 @@ INPUT_FN int64_t sample_part_begin(int64_t part, int64_t total, int log)
     return part * whole + (part * rest >> log);
 }
 
-/* The global position of number i of a share. */
+/* The global position of key i of a share. */
 INPUT_FN int64_t sample_place(const struct sample_share *share, int i)
 {
     enum { BITS = 24 }; /* of the fraction: the part may have any width */

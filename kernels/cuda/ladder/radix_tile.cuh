@@ -88,9 +88,10 @@ struct packed {
 
 /* How the lanes of a row find those with the same digit. */
 enum peer_search {
-    BY_BITS, /* in the word of their bin, where each sets its bit */
-    BY_VOTE, /* so too, but for one digit that many have: a ballot finds its lanes */
-    BY_MATCH /* by a match, which takes the longer the more digits there are */
+    BY_BITS,  /* in the word of their bin, where each sets its bit */
+    BY_VOTE,  /* so too, but for one digit that many have: a ballot finds its lanes */
+    BY_MATCH, /* by a match, which takes the longer the more digits there are */
+    BY_ORDER  /* all of the warp's keys have one digit: nobody looks */
 };
 
 /* The way to search, for a warp. `common` is the digit to vote on. */
@@ -101,13 +102,24 @@ struct search_choice {
 
 /* Choose by a warp's first row. Lanes that set bits in the same word wait for each other, so they must not be
  * many. The other rows are taken to be like the first one: an input that is not so is sorted as well, only
- * not as fast. */
-static __device__ struct search_choice choose_search(uint32_t bin)
+ * not as fast. Only where that one has a single digit all rows are asked. */
+template <int KEYS, typename BIN_OF>
+static __device__ struct search_choice choose_search(const BIN_OF &bin_of)
 {
+    const uint32_t bin = bin_of(0);
     const uint32_t peers = __match_any_sync(ALL_LANES, bin);
     const bool is_last = peers >> threadIdx.x % WARP == 1;
     const uint32_t of_many = __ballot_sync(ALL_LANES, __popc(peers) > MOST_PEERS);
-    if (__popc(__ballot_sync(ALL_LANES, is_last)) <= FEW_DIGITS)
+    const int digits = __popc(__ballot_sync(ALL_LANES, is_last));
+    if (digits == 1) {
+        bool alike = true;
+#pragma unroll
+        for (int k = 1; k < KEYS; k++)
+            alike &= bin_of(k) == bin;
+        if (__all_sync(ALL_LANES, alike))
+            return {BY_ORDER, bin};
+    }
+    if (digits <= FEW_DIGITS)
         return {BY_MATCH, 0};
     if (of_many == 0)
         return {BY_BITS, 0};
@@ -156,6 +168,19 @@ static __device__ void group_rank(const BIN_OF &bin_of, uint32_t common, uint32_
     }
 }
 
+/* The same of keys that all have digit `bin`. */
+template <int KEYS>
+static __device__ void group_rank_in_order(uint32_t bin, uint32_t *table, packed<KEYS, 2> &ranks)
+{
+    const int lane = threadIdx.x % GROUP;
+#pragma unroll
+    for (int k = 0; k < KEYS; k++)
+        ranks.set(k, (uint32_t)(k * GROUP + lane));
+    __syncwarp(); // the table is clear
+    if (lane == 0)
+        table[word_of_bin(bin)] = (uint32_t)(KEYS * GROUP) << COUNT_SHIFT;
+}
+
 /* Rank each key among the keys of the block with the same digit, in no promised order; leaves the counts in
  * table [TABLE]. */
 template <int KEYS, typename BIN_OF>
@@ -175,12 +200,14 @@ static __device__ bool tile_rank(const BIN_OF &bin_of, bool may_mix, uint32_t (*
     uint32_t *table = group_tables[threadIdx.x / GROUP];
     for (int word = threadIdx.x % GROUP; word < TABLE; word += GROUP)
         table[word] = 0;
-    const struct search_choice choice = choose_search(bin_of(0));
+    const struct search_choice choice = choose_search<KEYS>(bin_of);
     if (may_mix && !__syncthreads_or(choice.way != BY_BITS)) {
         block_rank(bin_of, group_tables[0], ranks);
         return true;
     }
-    if (choice.way == BY_MATCH)
+    if (choice.way == BY_ORDER)
+        group_rank_in_order(choice.common, table, ranks);
+    else if (choice.way == BY_MATCH)
         group_rank<BY_MATCH>(bin_of, 0, table, ranks);
     else if (choice.way == BY_VOTE)
         group_rank<BY_VOTE>(bin_of, choice.common, table, ranks);

@@ -1,7 +1,7 @@
-/* Where the keys of a sample are drawn from, where several ranks have a part each. Compiled by C and by nvcc.
+/* Where the keys of a sample are drawn from. Compiled by C and by nvcc.
  *
  * All positions are cut into 2^log parts, and a key is drawn somewhere in each, by a hash of the part's number: at 0, 0.88, 0.43, 0.03 and so on
- * of a part. The rank that has the beginning of a part draws from what it has of it. 20 keys of two ranks, 4 parts:
+ * of a part. Of several ranks, the one that has the beginning of a part draws from what it has of it. 20 keys of two ranks, 4 parts:
  *
  *     rank 0    X . . . . | . . . . X | X        rank 1    . . . . | X . . . .
  *
@@ -11,6 +11,12 @@
 #define SAMPLE_PLACE_H
 
 #include "kernels/base/input_word.h"
+
+/* How far into part `part` its key is drawn: so many 2^-64 of its width. */
+INPUT_FN uint64_t sample_jitter(uint64_t part)
+{
+    return input_mix(part * INPUT_GAMMA);
+}
 
 /* A rank's part of a sample. By value, to kernels. */
 struct sample_share {
@@ -34,7 +40,7 @@ INPUT_FN int64_t sample_place(const struct sample_share *share, int i)
     const int64_t part = (int64_t)share->first + i, end = share->before + share->count;
     const int64_t begin = sample_part_begin(part, share->total, share->log);
     const int64_t width = sample_part_begin(part + 1, share->total, share->log) - begin;
-    const int64_t fraction = (int64_t)(input_mix((uint64_t)part * INPUT_GAMMA) >> (64 - BITS));
+    const int64_t fraction = (int64_t)(sample_jitter((uint64_t)part) >> (64 - BITS));
     const int64_t low = width & ((INT64_C(1) << BITS) - 1);
     const int64_t place = begin + (width >> BITS) * fraction + (low * fraction >> BITS);
     return place < end ? place : end - 1;

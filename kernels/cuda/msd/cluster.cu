@@ -30,6 +30,7 @@
  * Limit    Latency: loads, barriers, and the steps of a block sort.
  * Source   Frazer, McKellar, "Samplesort", 1970. */
 #include <cooperative_groups.h>
+#include "kernels/base/sample_place.h"
 #include "kernels/cuda/msd/block_sort.cuh"
 #include "kernels/cuda/msd/cluster.h"
 
@@ -106,11 +107,10 @@ static __device__ cluster_board<K> *board_of(cluster_board<K> *own, int block)
 
 /* ---- splitters ----------------------------------------------------------------------------------------- */
 
-/* Where sample i of `samples`, a power of two, is drawn: in the i-th of as many equal parts, somewhere, by multiples of
- * the golden ratio. The same place in each part could meet a period of the input. */
+/* Where sample i of `samples`, a power of two, is drawn: somewhere in the i-th of as many equal parts (sample_place.h). */
 static __device__ int cluster_sample_position(int i, int samples, int count)
 {
-    const uint32_t fraction = (uint32_t)i * 2654435769u >> 16;
+    const uint32_t fraction = (uint32_t)(sample_jitter((uint64_t)i) >> 48);
     return (int)(((uint64_t)i << 16 | fraction) * (uint64_t)count >> (16 + __ffs(samples) - 1));
 }
 

@@ -27,6 +27,7 @@
 #ifndef LEVEL_CUH
 #define LEVEL_CUH
 
+#include "kernels/base/sample_place.h"
 #include "kernels/cuda/msd/level_tables.cuh"
 #include "kernels/cuda/msd/ranks.cuh"
 #include "kernels/cuda/msd/scatter.cuh"
@@ -61,12 +62,11 @@ static inline __host__ __device__ uint64_t upper_product(uint64_t a, uint64_t b)
 #endif
 }
 
-/* Where sample i of `seen` is drawn from `count` keys: somewhere in the i-th of as many equal parts, by multiples
- * of the golden ratio. The same place in each part could meet a period of the input. */
+/* Where sample i of `seen` is drawn from `count` keys: somewhere in the i-th of as many equal parts (sample_place.h). */
 static inline __host__ __device__ int64_t sample_position(int i, int seen, int64_t count)
 {
     const uint64_t step = ~UINT64_C(0) / (uint64_t)seen; // of 2^64, which stands for `count`
-    const uint64_t fraction = upper_product((uint64_t)i * UINT64_C(0x9e3779b97f4a7c15), step);
+    const uint64_t fraction = upper_product(sample_jitter((uint64_t)i), step);
     return (int64_t)upper_product((uint64_t)i * step + fraction, (uint64_t)count);
 }
 

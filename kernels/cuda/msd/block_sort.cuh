@@ -133,7 +133,7 @@ static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_
     } else {
         if (threadIdx.x == 0)
             crowds.small_count = crowds.large_count = 0;
-        place_by_finer_bins<S>(keys, 0, count, bin_of, lumps, bins, places, crowds);
+        place_by_finer_bins<S>(keys, count, bin_of, lumps, bins, places, crowds);
         settle_crowds<S>(places, bins, crowds);
     }
     if (!are_values && fullest > 1) {

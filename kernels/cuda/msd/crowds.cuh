@@ -137,22 +137,39 @@ static __device__ void sort_small_crowds(K *places, const struct crowd_lists<S> 
 
 /* ---- all crowds ---------------------------------------------------------------------------------------- */
 
+/* List the bins that are crowds; bins [CUT::BINS] has their first places, of keys [count] that lie from `first` on. Every thread
+ * calls it. */
+template <typename CUT, typename S>
+static __device__ void list_crowds(const uint32_t *bins, int first, int count, struct crowd_lists<S> &crowds)
+{
+    for (int i = threadIdx.x; i < CUT::BINS; i += CUT::THREADS) {
+        const uint32_t begin = bins[i], end = i + 1 < CUT::BINS ? bins[i + 1] : (uint32_t)count;
+        list_if_crowd((uint32_t)first + begin, end - begin, crowds);
+    }
+}
+
+/* What suffices to cut most large crowds: a few rows, and half of the bins. */
+template <typename S>
+using size_of_few = block_size<S::THREADS, 4, S::BLOCKS, 1>;
+
 /* Put a large crowd, places [count] from `first` on, in the order of bins of its own range, and list the crowds among those.
  * Every thread calls it, behind a barrier. */
-template <typename S, typename K>
+template <typename CUT, typename S, typename K>
 static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t *bins,
                                        struct crowd_lists<S> &crowds)
 {
-    scaled_bins<S, K> bin_of;
-    K keys[S::KEYS];
-    for_rows<S>(count,
-                [&](int k) { keys[k] = places[with_gaps<K>(first + (int)threadIdx.x + k * S::THREADS)]; });
-    if (count_in_range<S>(keys, count, bin_of, bins) == 0)
+    scaled_bins<CUT, K> bin_of;
+    K keys[CUT::KEYS];
+    for_rows<CUT>(
+        count, [&](int k) { keys[k] = places[with_gaps<K>(first + (int)threadIdx.x + k * CUT::THREADS)]; });
+    const int fullest = count_in_range<CUT>(keys, count, bin_of, bins);
+    if (fullest == 0)
         return;
-    if (bin_of.are_values())
-        place_by_bins<S>(keys, first, count, bin_of, bins, places);
-    else
-        place_by_finer_bins<S>(keys, first, count, bin_of, {}, bins, places, crowds);
+    if (fullest > CROWD && !bin_of.are_values()) {
+        list_crowds<CUT>(bins, first, count, crowds);
+        __syncthreads(); // before places are taken from the bins
+    }
+    place_by_bins<CUT>(keys, first, count, bin_of, bins, places);
 }
 
 /* Sort all crowds that are listed. bins: to use. Every thread calls it, behind a barrier. */
@@ -167,7 +184,11 @@ static __device__ __noinline__ void settle_crowds(K *places, uint32_t *bins, str
         __syncthreads();
         if (threadIdx.x == 0)
             crowds.large_count = waiting - 1; // barriers of the cut come before anybody adds
-        cut_large_crowd<S>(places, (int)(crowd & 0xffff), (int)(crowd >> 16), bins, crowds);
+        const int first = (int)(crowd & 0xffff), count = (int)(crowd >> 16);
+        if (count <= size_of_few<S>::CAPACITY)
+            cut_large_crowd<size_of_few<S>>(places, first, count, bins, crowds);
+        else
+            cut_large_crowd<S>(places, first, count, bins, crowds);
         __syncthreads();
     }
     sort_small_crowds(places, crowds);

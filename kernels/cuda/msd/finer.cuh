@@ -71,11 +71,9 @@ struct half_words {
     }
 };
 
-/* Turn counters [count] into the finer bins' first places from `first` on, and list the crowds. Every thread calls it, between
- * barriers. */
+/* Turn counters [count] into the finer bins' first places, and list the crowds. Every thread calls it, between barriers. */
 template <typename S>
-static __device__ void scan_finer(uint32_t *counters, uint32_t first, uint32_t count,
-                                  struct crowd_lists<S> &crowds)
+static __device__ void scan_finer(uint32_t *counters, uint32_t count, struct crowd_lists<S> &crowds)
 {
     __shared__ uint32_t sums[S::WARPS];
     const uint32_t each = (count + S::THREADS - 1) / S::THREADS | 1; // odd, for the banks
@@ -83,7 +81,7 @@ static __device__ void scan_finer(uint32_t *counters, uint32_t first, uint32_t c
     uint32_t sum = 0;
     for (uint32_t i = begin; i < end; i++)
         sum += counters[i];
-    uint32_t place = first + block_sum_before(sum, sums);
+    uint32_t place = block_sum_before(sum, sums);
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t keys = counters[i];
         counters[i] = place;
@@ -166,14 +164,14 @@ static __device__ bool find_finer_in_lumps(const K (&keys)[S::KEYS], int count,
     return true;
 }
 
-/* Put keys [count] of bins, whose first places are bins [S::BINS], in the order of finer bins, into places from `first` on, and
- * list the crowds. Lumps are looked for only where all of the places are free. Every thread calls it, behind a barrier. */
+/* Put keys [count] of bins, whose first places are bins [S::BINS], in the order of finer bins, into places, which are free, and list
+ * the crowds. Every thread calls it, behind a barrier. */
 template <typename S, typename K>
-static __device__ void place_by_finer_bins(const K (&keys)[S::KEYS], int first, int count,
+static __device__ void place_by_finer_bins(const K (&keys)[S::KEYS], int count,
                                            const scaled_bins<S, K> &bin_of, const struct lump_bits &lumps,
                                            uint32_t *bins, K *places, struct crowd_lists<S> &crowds)
 {
-    uint32_t *counters = (uint32_t *)&places[with_gaps<K>(first)];
+    uint32_t *counters = (uint32_t *)places;
     half_words<S::KEYS> found; // the finer bin, then the place
     if (threadIdx.x == 0)
         bins[S::BINS] = count;
@@ -191,7 +189,7 @@ static __device__ void place_by_finer_bins(const K (&keys)[S::KEYS], int first, 
         atomicAdd(&counters[found.get(k)], 1u);
     });
     __syncthreads();
-    scan_finer(counters, first, count, crowds);
+    scan_finer(counters, count, crowds);
     __syncthreads();
     for_rows<S>(count, [&](int k) { found.set(k, atomicAdd(&counters[found.get(k)], 1u)); });
     __syncthreads();

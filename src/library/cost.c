@@ -101,13 +101,14 @@ static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
  * each sends a half; in the others, half the pairs are in order and half send all they have. */
 static void take_formula(struct cost_network *n)
 {
+    const bool one_node = n->size <= n->ranks_per_node; // the power of 2 may be more than that
     int round = 0;
     for (int merge = 1; round < n->rounds; merge++)
         for (int step = 0; step < merge; step++, round++) {
             struct cost_round *r = &n->round[round];
             const int64_t span = INT64_C(1) << (step == 0 ? merge : merge - step); // ranks in a group
             const bool last = step == merge - 1;
-            const enum cost_place place = span <= n->ranks_per_node ? COST_NEAR : COST_FAR;
+            const enum cost_place place = span <= n->ranks_per_node || one_node ? COST_NEAR : COST_FAR;
             r->share[place] = last ? 0.5f : 1;
             r->probing[place] = last;
             r->paired = n->size;

@@ -70,6 +70,10 @@ static void test_places(void)
         const int there = i == 1 ? COST_FAR : COST_NEAR;
         CHECK(n.round[i].share[there] > 0 && n.round[i].share[1 - there] < 0, "round %d", i);
     }
+    // One node of more ranks than are counted, and of fewer than the power of 2 that the formula takes.
+    CHECK(cost_network_count(3000, 3000, &n) == HSORT_OK, "3000 ranks");
+    for (int i = 0; i < n.rounds; i++)
+        CHECK(n.round[i].share[COST_FAR] < 0 && n.round[i].crossed == 0, "of one node, round %d", i);
 }
 
 /* What crosses, against a count of pairs: of direct each rank sends an equal part to each. Nodes may be filled in part. */

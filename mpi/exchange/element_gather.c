@@ -6,7 +6,7 @@
  *     code      position | place          of the bits that the array's elements and the own entries need
  *     sorted    0 3 | 2 1 | 5 2 | 7 0     wanted 0 2 | 5 7      places 3 1 | 2 0      border: the codes below 4 0
  *
- * There are P - 1 steps, as in exchange_direct.c: in step s rank r sends to r + s and receives from r - s. Elements go in
+ * There are P - 1 steps: in step s rank r sends to r + s and receives from r - s. Elements go in
  * slices, through two buffers; a slice of the sender and one of the receiver are the same elements:
  *
  *     gather     owner    in  --take, at asked-->   slice --sendrecv--> in_slice  --place, at places-->  out

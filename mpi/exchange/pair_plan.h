@@ -1,7 +1,7 @@
 /* Which pairs go from rank to rank in a sort of pairs (pair_partition.h): a pure function of what all ranks have counted, so each
  * rank knows what every other one wants.
  *
- * Pairs of three ranks by region, each in the order of its pairs; rank 1 wants the global positions 7 .. 13:
+ * Pairs of three ranks by region, each in the order of its pairs; rank 1 wants the global positions 7 .. 15:
  *
  *     rank 0   a a | b b b | c c | d        region_at   0   5   11   16
  *     rank 1   a   | b     | c   | d        rank 1 wants 4 of b's 6, all of c, and 0 of d

@@ -1,7 +1,8 @@
-/* The map of regions that all ranks agree on, before keys are partitioned: made by rank 0 of a sample of all ranks' keys.
+/* The map of regions that all ranks agree on, before keys are partitioned: made by rank 0 of a sample of all ranks' keys, one
+ * of each of many equal parts of all positions (sample_place.h).
  *
- *     rank 0   keys at 0, 4, 8 ...    --gather-->   sample   --make_map()-->   map   --bcast-->   the same on every rank
- *     rank 1   those behind           -->                                                  */
+ *     rank 0   keys of its parts      --gather-->   sample   --make_map()-->   map   --bcast-->   the same on every rank
+ *     rank 1   the same               -->                                                  */
 #ifndef REGION_MAP_H
 #define REGION_MAP_H
 

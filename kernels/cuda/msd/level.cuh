@@ -11,7 +11,7 @@
  * scattered again with borders that fit. That spares a pass that would only count. A segment of 4 buckets with 10
  * keys, room for 5 each:
  *
- *     [ a a . . . | b b b . . | c . . . . | d d d d . ]        as it is first tried
+ *     [ a a . . . | b b b b b | c . . . . | d . . . . ]        as it is first tried: the sixth b goes nowhere
  *     [ a a | b b b b b b | c | d . . . . . . . . . . ]        once b has asked for 6
  *
  * What then becomes of a bucket:

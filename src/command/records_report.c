@@ -217,7 +217,7 @@ static hsort_status print_checked_json(const struct records_check_report *report
     json_integer(&json, "bytes", found->count * element_bytes);
     if (report_open_disorder_json(&json, found))
         json_close(&json, '}');
-    report_repeat_json(&json, report->unique, found->first_unstable);
+    report_repeat_json(&json, report->unique, found, found->first_unstable);
     report_fingerprint_json(&json, found);
     report_against_json(&json, report->against, "records", report->other.count, "same_records",
                         report->against && records_report_same(report));
@@ -237,7 +237,7 @@ hsort_status records_report_check(const struct records_check_report *report, boo
     if (found->first_disorder >= 0)
         printf(": record %" PRId64 " belongs before the one before it", found->first_disorder);
     printf("\n");
-    report_repeat(report->unique, found->first_unstable, "record");
+    report_repeat(report->unique, found, found->first_unstable, "record");
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");

@@ -258,19 +258,24 @@ hsort_status report_sort(const struct sort_report *report, bool json)
 
 /* ---- check --------------------------------------------------------------------------------------------- */
 
-void report_repeat(bool unique, int64_t place, const char *word)
+void report_repeat(bool unique, const hsort_check_result *found, int64_t place, const char *word)
 {
-    if (unique && place < 0)
+    if (unique && place < 0 && found->first_disorder >= 0)
+        printf("unique       not known: equal %ss may be no neighbours\n", word);
+    else if (unique && place < 0)
         printf("unique       no %s is there twice\n", word);
     else if (unique)
         printf("unique       NOT: %s %" PRId64 " is the one before it again\n", word, place);
 }
 
-void report_repeat_json(struct json *json, bool unique, int64_t place)
+void report_repeat_json(struct json *json, bool unique, const hsort_check_result *found, int64_t place)
 {
     if (!unique)
         return;
-    json_bool(json, "unique", place < 0);
+    if (place < 0 && found->first_disorder >= 0)
+        json_null(json, "unique");
+    else
+        json_bool(json, "unique", place < 0);
     if (place >= 0)
         json_integer(json, "first_repeat", place);
     else
@@ -339,7 +344,7 @@ static hsort_status print_check_json(const struct check_report *report)
         json_text(&json, "key", report_key_text(report->type, report->disorder[1], text));
         json_close(&json, '}');
     }
-    report_repeat_json(&json, report->unique, report->first_repeat);
+    report_repeat_json(&json, report->unique, found, report->first_repeat);
     report_fingerprint_json(&json, found);
     report_against_json(&json, report->against, "keys", report->other.count, "same_keys",
                         report->against && report_same_keys(report));
@@ -362,7 +367,7 @@ hsort_status report_check(const struct check_report *report, bool json)
         printf("order        NOT %s: key %" PRId64 " is %s after %s\n", order_name(report->order), place,
                report_key_text(report->type, report->disorder[1], key),
                report_key_text(report->type, report->disorder[0], before));
-    report_repeat(report->unique, report->first_repeat, "key");
+    report_repeat(report->unique, found, report->first_repeat, "key");
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");

@@ -110,9 +110,10 @@ void report_moved_json(struct json *json, const hsort_stats *stats, int64_t key_
 /* Bytes that went between nodes for each key that did; 0: none did. plain_bytes: those keys, not packed. */
 double report_bytes_per_crossed_key(double bytes, double plain_bytes, double key_bytes);
 
-/* Of check --unique: which key, or record, has the key of the one before it; place -1: none has. `unique` false: nothing. */
-void report_repeat(bool unique, int64_t place, const char *word);
-void report_repeat_json(struct json *json, bool unique, int64_t place);
+/* Of check --unique: which key, or record, has the key of the one before it; place -1: none has, which says that all differ only
+ * where they are in order. `unique` false: nothing. */
+void report_repeat(bool unique, const hsort_check_result *found, int64_t place, const char *word);
+void report_repeat_json(struct json *json, bool unique, const hsort_check_result *found, int64_t place);
 
 /* Of check, whatever it has looked at: `sorted` and `first_disorder`, which stays open if this returns true, for more; the
  * fingerprint; and `against` `file`, NULL: null, with its count called `plural`, and whether it has the same. */

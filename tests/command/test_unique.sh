@@ -62,11 +62,26 @@ reported()
     # Keys that are counted, and that no exchange moves.
     ok 2 sort border.raw --type u8 -o u.raw --unique --json
     json "r['distinct'] == 3 and r['exchange'] == 'none'"
+    # Out of order equal keys may lie apart, and nothing is said of them; of neighbours it is.
+    printf 'aba' >apart.raw
+    printf 'baa' >beside.raw
+    local words
+    for words in "--type u8" "--key @0:bytes1 --record 1"; do
+        # shellcheck disable=SC2086  # words
+        run 2 check apart.raw --unique $words --json
+        json "not r['sorted'] and r['unique'] is None and r['first_repeat'] is None"
+        # shellcheck disable=SC2086  # words
+        run 0 check apart.raw --unique $words
+        [ "$code" = 1 ] && grep -q '^unique  *not known' "$work.out" || fail "equal keys that lie apart: exit code $code"
+        # shellcheck disable=SC2086  # words
+        run 2 check beside.raw --unique $words --json
+        json "not r['sorted'] and r['unique'] is False and r['first_repeat'] == 2"
+    done
     # The second of two equal keys on another rank than the first.
     run 2 check border.raw --unique --key @0:bytes1 --record 1
     [ "$code" = 1 ] && grep -q 'border.raw: record 2 has the key of record 1 again$' "$work.err" ||
         fail "records of equal keys on two ranks: exit code $code"
-    rm -f u.npy c.npy c2.npy c3.npy r.npy s.npy n.npy nc.npy border.raw u.raw
+    rm -f u.npy c.npy c2.npy c3.npy r.npy s.npy n.npy nc.npy border.raw u.raw apart.raw beside.raw
 }
 
 # More keys with counts than are looked at together.

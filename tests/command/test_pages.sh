@@ -66,6 +66,8 @@ good_bash()
     offers "bench" b
     offers "--help --version" --
     offers "gather gen" help g
+    offers "version" v
+    offers "" help v
     for command in "${commands[@]}"; do
         [ "$(offered "$command" - | tr ' ' '\n')" = "$(options "$command" | sort -u)" ] ||
             fail "bash offers other options of $command: $(offered "$command" -)"
@@ -78,11 +80,30 @@ good_bash()
     offers "one.npy" sort --progress on # a file, as a value can only stand behind '='
     offers "reread" sort --verify = r
     offers "lognormal loguniform" gen --dist log
+    offers "nan narrow: nearly:" gen --dist n
     offers "folder" sort in.npy --checkpoint ""
     offers "folder" sort in.npy -T f
     offers "one.npy" sort in.npy -o on
+    offers "one.npy" gather in.npy --by on
+    offers "two.raw" check in.npy --against t
     offers "two.raw" sort t
     offers "" sort in.npy --threads t
+}
+
+# zsh_given COMMAND: the words that _arguments, zsh's own, gets for a command, a line each.
+zsh_given()
+{
+    zsh -fc '_arguments() { if [[ $1 = -C ]] { state=arguments } else { print -rl -- "$@" } }
+        words=('"$1"'); . ./page.zsh'
+}
+
+# zsh_knows COMMAND WORD...: it gets these words, [] for what is said of an option.
+zsh_knows()
+{
+    local word
+    for word in "${@:2}"; do
+        zsh_given "$1" | sed -E 's/\[([^][\\]|\\.)*\]/[]/' | grep -qxF -- "$word" || fail "zsh does not know of $1: $word"
+    done
 }
 
 good_zsh()
@@ -94,11 +115,17 @@ good_zsh()
     fi
     zsh -n page.zsh || fail "zsh cannot read it"
     for command in "${commands[@]}"; do
-        # _arguments is zsh's own; here it says which words it was given.
-        zsh -fc '_arguments() { if [[ $1 = -C ]] { state=arguments } else { print -rl -- "$@" } }
-            words=('"$command"'); . ./page.zsh' | sed -nE 's/^\*?(--?[a-zA-Z-]+[a-z]|-[a-zA-Z])[=+-]*\[.*/\1/p' | sort >given
+        zsh_given "$command" | sed -nE 's/^\*?(--?[a-zA-Z-]+[a-z]|-[a-zA-Z])[=+-]*\[.*/\1/p' | sort >given
         [ "$(cat given)" = "$(options "$command")" ] || fail "zsh knows other options of $command: $(xargs <given)"
     done
+    # What follows an option: a star, where it may come again; =- where its value is written behind '=' alone, and may lack.
+    zsh_knows sort '--quiet[]' '-q[]' '--engine=[]:value:(auto host cuda)' '--progress=-[]::value:(on auto off)' '--threads=[]:value: ' \
+        '--output=[]:value:_files' '-o+[]:value:_files' '*--temporary-directory=[]:value:_files -/' '*-T+[]:value:_files -/' '*:file:_files'
+    zsh_knows gather '--by=[]:value:_files'
+    zsh_knows check '*--against=[]:value:_files'
+    zsh_knows plan '*--ranks=[]:value: ' '*-n+[]:value: '
+    zsh_given gen | grep -qE '^--dist=\[.*\]:value:\(uniform .* narrow: nearly: .* nan \)$' || fail "zsh does not know the distributions"
+    zsh_given help | grep -qxF "1:command:(${commands[*]} )" || fail "zsh does not know what there is help for"
 }
 
 # Installed, they are where man and the shells look, and of use there.

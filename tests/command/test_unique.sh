@@ -54,6 +54,15 @@ reported()
     [ "$(wc -c <n.npy)" = "$(wc -c <none.npy)" ] || fail "of no keys there is one"
     ok 2 select keys.npy --at 0,-1,50% --json
     json "[s['position'] for s in r['selected']] == [0, 999, 499] and r['selected'][0]['key'] == '0' and r['keys'] == 1000"
+    json "[s['at'] for s in r['selected']] == ['0', '-1', '50%'] and r['selected'][1]['key'] == '49'"
+    # 999 times these are just below 500, and just above.
+    ok 2 select keys.npy --at 50.05005005005005%,50.05005005005006%,99.999999999999999%,100.000%,.1% --json
+    json "[s['position'] for s in r['selected']] == [499, 500, 998, 999, 0]"
+    printf '%b' '\5\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0' '\7\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >wide.raw
+    ok 2 select wide.raw --type u128 --at 0,1
+    [ "$(cat "$work.out")" = $'0 7\n1 18446744073709551621' ] || fail "keys of 16 bytes"
+    refused 0 2 "wide.raw: a raw file does not say what type its keys have: add --type" select wide.raw --at 0
+    rm wide.raw
     ok 0 select keys.npy -r --at 0 --json
     json "r['order'] == 'descending' and r['selected'][0]['key'] == '49'"
     ok 0 select keys.npy --at "$(printf '7,%.0s' {1..1023})7"

@@ -301,6 +301,50 @@ static void sort_even(void)
     }
 }
 
+struct column_entry {
+    uint64_t code;
+    int64_t at;
+};
+
+static int compare_column_entries(const void *a, const void *b)
+{
+    const struct column_entry *x = a, *y = b;
+    return x->code != y->code ? (x->code < y->code ? -1 : 1) : (x->at > y->at) - (x->at < y->at);
+}
+
+/* What lies like an array of keys of 4 bytes, but is ordered in another way: by a second column, or by the bytes from the first one on. */
+static void argsort_like_keys(void)
+{
+    enum { EACH = 3000, TWO_COLUMNS = 0, BIG_ENDIAN_NUMBERS, BYTE_STRINGS, KINDS };
+    static uint32_t first[EACH];
+    static unsigned char second[EACH];
+    static int64_t index[EACH];
+    static struct column_entry all[EACH * MOST_RANKS];
+    static const hsort_field fields[KINDS][2] = {
+        [TWO_COLUMNS] = {{.type = HSORT_U32}, {.type = HSORT_U8}},
+        [BIG_ENDIAN_NUMBERS] = {{.type = HSORT_U32, .big_endian = 1}},
+        [BYTE_STRINGS] = {{.bytes = 4}}};
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int64_t at = 0; at < (int64_t)size * EACH; at++) {
+            const uint32_t low = (uint32_t)(at * 7919 % 300);
+            const unsigned char high = (unsigned char)(at * 104729 % 251);
+            all[at] = (struct column_entry){
+                kind == TWO_COLUMNS ? (uint64_t)low << 8 | high : __builtin_bswap32(low), at};
+            if (at / EACH == rank)
+                first[at % EACH] = low, second[at % EACH] = high;
+        }
+        qsort(all, (size_t)size * EACH, sizeof *all, compare_column_entries);
+        CHECK(hsort_argsort_columns(ctx, (const void *[]){first, second}, fields[kind],
+                                    kind == TWO_COLUMNS ? 2 : 1, EACH, index, EACH, NULL) == HSORT_OK,
+              "%s", hsort_last_error(ctx));
+        for (int i = 0; i < EACH; i++) {
+            const int64_t wanted = all[(int64_t)rank * EACH + i].at;
+            CHECK(index[i] == wanted, "kind %d, place %d: index %lld, not %lld", kind, i, (long long)index[i],
+                  (long long)wanted);
+        }
+    }
+}
+
 static bool create(hsort_engine engine, hsort_exchange exchange, size_t limit)
 {
     hsort_options options;
@@ -365,6 +409,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; i++)
         if (create(engine, i == 0 ? HSORT_EXCHANGE_AUTO : HSORT_EXCHANGE_PARTITION, 0)) {
             sort_even();
+            argsort_like_keys();
             hsort_destroy(&ctx);
         }
     run_context(engine, HSORT_EXCHANGE_AUTO, 0, seed);

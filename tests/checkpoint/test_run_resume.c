@@ -471,6 +471,17 @@ static void test_users_journal(void)
     expect_end(&work);
 }
 
+/* Empty the directory of the test. */
+static void remove_all(void)
+{
+    MPI_Barrier(comm.world);
+    if (comm.rank == 0) {
+        nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        CHECK(mkdir(directory, 0700) == 0, "mkdir");
+    }
+    MPI_Barrier(comm.world);
+}
+
 /* Two sorts to one output, with a checkpoint each and one temporary directory. The second is refused until the first is given up. A
  * third one, whose output has the same name elsewhere, has runs of its own. */
 static void test_two_sorts(void)
@@ -525,12 +536,45 @@ static void test_two_sorts(void)
     CHECK(count_names(in_runs("tmp", "")) == 1, "runs stay");
     finish_call(&call);
     MPI_Barrier(comm.world);
-    if (comm.rank == 0) {
-        CHECK(count_names(in_dir("tmp")) == 0, "tmp is not empty");
-        nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-        CHECK(mkdir(directory, 0700) == 0, "mkdir");
+    CHECK(comm.rank != 0 || count_names(in_dir("tmp")) == 0, "tmp is not empty");
+    remove_all();
+}
+
+/* A sort was given up too where something else lies in the place of its manifest, or of the directory. */
+static void test_taken_manifest(void)
+{
+    enum { A_DIRECTORY, A_FIFO, A_FILE_FOR_THE_DIRECTORY, KINDS };
+    const struct work work = make_work(HSORT_U64);
+    struct work other = work;
+    struct shape shape = usual_shape();
+    struct call call;
+    snprintf(other.directory, sizeof other.directory, "%s/other", directory);
+    for (int kind = 0; kind < KINDS; kind++) {
+        put_input(&work, shape.elements);
+        CHECK(comm.rank != 0 || mkdir(in_dir("tmp"), 0777) == 0, "mkdir");
+        MPI_Barrier(comm.world);
+        shape.temporary[0] = in_dir("tmp");
+        shape.temporary_count = 1;
+        begin_and_open(&comm, &work, &shape, &call);
+        end_call(&call);
+        MPI_Barrier(comm.world);
+        if (comm.rank == 0) {
+            const char *manifest = in_dir("checkpoint/manifest");
+            CHECK(unlink(manifest) == 0, "unlink");
+            if (kind == A_FILE_FOR_THE_DIRECTORY)
+                CHECK(rename(in_dir("checkpoint"), in_dir("moved")) == 0, "rename");
+            CHECK((kind == A_DIRECTORY ? mkdir(manifest, 0700)
+                   : kind == A_FIFO    ? mkfifo(manifest, 0600)
+                                       : 0) == 0,
+                  "%d", kind);
+        }
+        if (kind == A_FILE_FOR_THE_DIRECTORY)
+            put_file(in_dir("checkpoint"), "mine", 4);
+        MPI_Barrier(comm.world);
+        begin_and_open(&comm, &other, &shape, &call);
+        finish_call(&call);
+        remove_all();
     }
-    MPI_Barrier(comm.world);
 }
 
 static void test_all(void)
@@ -547,6 +591,7 @@ static void test_all(void)
     test_given_up();
     test_users_journal();
     test_two_sorts();
+    test_taken_manifest();
 }
 
 int main(int argc, char **argv)

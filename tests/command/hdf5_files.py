@@ -30,6 +30,13 @@ def snap():
         group["sub/type"] = np.dtype("<f4")
         group["sub"].attrs["to"] = group.ref
         group["id"].attrs["reference"] = group.ref
+        # Lists of references, as netCDF writes them; and some in an array that is not the first member of a structure.
+        group["id"].make_scale("rows")
+        group["cube"].dims[0].attach_scale(group["id"])
+        inner = h5py.h5t.create(h5py.h5t.COMPOUND, 20)
+        inner.insert(b"a", 0, h5py.h5t.STD_I32LE)
+        inner.insert(b"r", 4, h5py.h5t.array_create(h5py.h5t.STD_REF_OBJ, (2,)))
+        h5py.h5a.create(group["kind"].id, b"inner", inner, h5py.h5s.create(h5py.h5s.SCALAR))
         file["same/id"] = np.zeros(100, "<i4")
         file["same/number"] = np.arange(100)
         file["texts"] = np.array(["ab", "c"], dtype=h5py.string_dtype())

@@ -45,6 +45,7 @@ good_forms()
         ok "$ranks" "${host[@]}" -n 1000,4K --types u64,i32 --inputs nan,mixtures:3 --form csv -s 42 --warm-up 0
         csv "len(rows) == 2 * 2 * 4 and len(notes) == 1 + 2 * 2 and notes[0] == '# seed:   42'"
         csv "all(x['ranks'] == '$ranks' and x['result'] == 'right' and x['repeats'] == '3' for x in rows)"
+        csv "all((x['exchange'] == 'none') == (x['path'] == 'none') == ($ranks == 1) for x in rows)"
         csv "all(x['cub_ms'] == x['libcusort_ms'] == x['ratio'] == '' and None not in x for x in rows)"
         csv "all((x['moved_bytes'] != '0') == ($ranks > 1) for x in rows if x['input'] == 'nan')"
         csv "all(float(x['ms_min']) <= float(x['ms']) <= float(x['ms_max']) for x in rows)"
@@ -67,6 +68,8 @@ good_forms()
     done
     ok 0 bench -n 3 --engine host
     [ "$(grep -cE '^malloc +u(32|64) +uniform +3 .* right$' "$work.out")" = 2 ] || fail "the defaults"
+    ok 0 "${host[@]}" -n 0 --types "$(printf 'u32,%.0s' {1..63})u64" --form csv
+    csv "[x['type'] for x in rows] == ['u32'] * 63 + ['u64']"
     ok 3 "${host[@]}" -n 0,1,2 --types i64 --form csv
     csv "[x['keys'] for x in rows] == ['0', '1', '2'] and all(x['result'] == 'right' for x in rows)"
     # Of two calls the median lies halfway.
@@ -125,6 +128,7 @@ wrong_sorts()
                 fail "a sort that does $damage, on $ranks ranks: exit code $code"
             fi
             json "not r['rows'][0]['right'] and r['rows'][-1]['mixtures']['wrong'] > 0"
+            json "sum(not x['right'] for x in r['rows'] if 'right' in x) == $(sed -n 's/^hypersort: \([0-9]*\) of the inputs came out wrong$/\1/p' "$work.err")"
         done
     done
     for form in table csv markdown; do
@@ -140,17 +144,21 @@ bad_lists()
 {
     refused 3 2 "--sizes: '1x' is no number" bench -n 1K,1x
     refused 0 2 "--sizes: '2^99' is no number" bench -n 2^99
+    refused 0 2 "--sizes: '2^59' is no number" bench -n 2^59 # bytes of keys are counted, too
     refused 0 2 "--sizes: ''|'hypersort bench --help'" bench -n ""
     refused 0 2 "--sizes: '1K,'" bench -n 1K,
     refused 0 2 "--sizes: more than 64 words" bench -n "$(seq -s, 65)"
     refused 0 2 "--types: more than 64 words" bench --types "$(printf 'u32,%.0s' {1..64})u32"
     refused 0 2 "--inputs: '|words of at most 31 letters" bench --inputs "uniform,$(printf %0100d 0)"
-    refused 3 2 "--types: 'u24' is none of u32|" bench --types u32,u24
+    refused 0 2 "--types: '|words of at most 31 letters" bench --types "$(printf %032d 0)"
+    refused 3 2 "--types: 'u24' is none of u32|(did you mean u64?)" bench --types u32,u24
     refused 3 2 "'gaus' is no distribution|mixture:N" bench --inputs uniform,gaus
     refused 0 2 "'mixtures:0'" bench --inputs mixtures:0
     refused 0 2 "'mixtures:x'" bench --inputs mixtures:x
+    refused 0 2 "'mixtures:1000001'" bench --inputs mixtures:1000001
     refused 0 2 "'narrow:65'|from 1 to 64" bench --inputs narrow:65
     refused 3 2 "--memory: 'host' is none of device" bench --memory host
+    refused 0 2 "--memory: 'mallok' is none of |(did you mean malloc?)" bench --memory mallok
     refused 3 4 "--memory device: the engine host" bench --engine host --memory malloc,device
     refused 0 4 "--memory pinned: the engine host" bench --engine host --memory pinned
     refused 0 2 "--repeats: '0'" bench --repeats 0

@@ -112,7 +112,8 @@ reports()
     json "r['records'] == 1000 and r['key'] == 'id,pos[1]:desc' and r['element_bytes'] == 95"
     json "r['datasets'] == ['cube', 'id', 'kind', 'long', 'pos', 'sub/more']"
     json "r['left'] == 'five (5 rows), one (no rows), soft (a link), sub/few (3 rows), sub/soft (a link), sub/type (a type), \
-sub/up (a group around it), reference of id (references), to of sub (references)'"
+sub/up (a group around it), DIMENSION_LIST of cube (references), REFERENCE_LIST of id (references), reference of id (references), \
+inner of kind (references), to of sub (references)'"
     json "r['inputs'] == ['snap.h5:/g'] and r['output'] == 'x.h5:/g' and r['verify']['stable'] and 'HDF5 ' in r['build']"
     ok 0 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --json
     json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000 and r['trace'] is None"

@@ -36,7 +36,7 @@ class Array:
     on_device: bool = False
     stream: Optional[int] = None  # after whose work the array is ready; None: it is
     read_only: bool = False
-    given: Any = None  # the caller's NumPy array, of which `source` may be a copy
+    given: Any = None  # the caller's memory as a NumPy array, of which `source` may be a copy
 
     @property
     def count(self) -> int:
@@ -163,6 +163,11 @@ def _as_numpy(a: Any, name: str) -> np.ndarray:
     return a
 
 
+def _taken(a: Any, name: str) -> Any:
+    """What NumPy makes of an array, a buffer or a list, in the same memory where there is any; arrays of others as they are."""
+    return a if _is_foreign(a) else _as_numpy(a, name)
+
+
 def dtype_words(dtype: Any) -> str:
     """The same of all libraries: torch.int64 is int64."""
     return str(dtype).replace("torch.", "")
@@ -176,7 +181,6 @@ def _copied(a: Any, name: str, of_keys: bool) -> Any:
     """NumPy's contiguous, and keys in this machine's byte order and aligned; arrays of others as they are."""
     if _is_foreign(a):
         return a
-    a = _as_numpy(a, name)
     if a.dtype.hasobject:
         raise TypeError(f"{name} holds Python objects")
     if not a.flags.c_contiguous:  # copied as bytes: NumPy may leave out what lies between fields
@@ -213,19 +217,20 @@ def _with_key(found: Array, name: str) -> Array:
 
 def read_keys(a: Any, name: str = "keys") -> Array:
     """Keys that are only read; a copy of those in a NumPy array that the library cannot take as they are."""
+    a = _taken(a, name)
     return _given(_with_key(view(_copied(a, name, True), name), name), a)
 
 
 def read_elements(a: Any, name: str) -> Array:
     """Elements that are only read: what lies at one place of the first axis. Copied as keys, but in any byte order."""
+    a = _taken(a, name)
     return _given(view(_copied(a, name, False), name), a)
 
 
 def read_index(a: Any, name: str = "index") -> Array:
     """Global positions; a NumPy array of any integers."""
-    given = a
-    if not _is_foreign(a):
-        a = _as_numpy(a, name)
+    a = given = _taken(a, name)
+    if isinstance(a, np.ndarray):
         if a.size == 0 and a.dtype == np.float64:  # what NumPy makes of []
             a = a.astype(np.int64)
         if a.dtype.kind not in "iu":
@@ -296,14 +301,14 @@ def refuse_overlap(out: Array, *read: Array, in_place: bool = False) -> None:
             raise ValueError("in and out overlap")
 
 
-def aligned_output(out: Array, source: Any) -> Array:
+def aligned_output(out: Array, keys: Array) -> Array:
     """Keys that are written, where the library takes them. Not `out` itself, if NumPy has not aligned it: a new array,
-    to be copied there after the call. `source` is what is sorted: nobody else sees then that the two overlap.
+    to be copied there after the call. `keys` are what is sorted: nobody else sees then that the two overlap.
     """
     if out.library != "numpy" or out.pointer % out.key.alignment == 0:
         return out
-    elsewhere = isinstance(source, np.ndarray) and source.ctypes.data != out.pointer
-    if elsewhere and np.shares_memory(source, out.source):
+    elsewhere = keys.given is not None and keys.given.ctypes.data != out.pointer
+    if elsewhere and np.shares_memory(keys.given, out.source):
         raise ValueError("in and out overlap")
     return out.empty(out.count)
 

@@ -29,7 +29,7 @@ class Moves(Context):
             keys = read_keys(a, "a")
             result = output(out, keys, count)
             refuse_overlap(result, keys, in_place=True)
-            aligned = aligned_output(result, a)
+            aligned = aligned_output(result, keys)
             return f"{keys.kind}, descending={bool(descending)}", keys, result, aligned, self._stream(keys, result)
 
         keys, result, aligned, stream = self._together("sort()", prepare)

@@ -73,6 +73,10 @@ refusals()
     refused 0 2 "other.h5:/q: dataset 'x' has another type or shape than in other.h5:/p" check other.h5:/p "${key[@]}" --against other.h5:/q
     refused 0 2 "other.h5:/signed: dataset 'signed' has another type or shape" check other.h5:/g/id --against other.h5:/signed
     refused 0 2 "uneven.h5:/g: dataset 'pos' has 9 rows, and 'cube' 10" sort snap.h5:/g uneven.h5:/g -o x.h5:/g "${key[@]}"
+    refused 2 2 "snap.h5:/g/id/x/y: '/g/id' is there and is no group" sort other.h5:/p -o snap.h5:/g/id/x/y "${key[@]}"
+    refused 0 2 "snap.h5:/g/soft/x: '/g/soft' is there and is no group" sort other.h5:/signed -o snap.h5:/g/soft/x
+    refused 2 2 "snap.h5:/: is the group of all, and no place for a dataset" sort other.h5:/signed -o snap.h5:/
+    refused 0 2 "x.h5:/: is the group of all, and no place for a dataset" sort other.h5:/signed -o x.h5:/
     refused 0 2 "snap.h5:/keys: is a dataset, and the first one a group" sort snap.h5:/g snap.h5:/keys -o x.h5:/g "${key[@]}"
     refused 0 2 "snap.h5:/g: has dataset 'cube', and other.h5:/g has none" check snap.h5:/g "${key[@]}" --against other.h5:/g
 }

@@ -290,6 +290,25 @@ static bool leads_away(hid_t file, const char *path)
     return met;
 }
 
+/* How much of the path is there and is no group, so that nothing can be made in it: its length, or 0. */
+static size_t find_no_group(hid_t file, const char *path)
+{
+    char above[PATH_MAX];
+    size_t found = 0;
+    snprintf(above, sizeof above, "%s", path);
+    for (char *slash = strchr(above + 1, '/'); slash && found == 0; slash = strchr(slash + 1, '/')) {
+        H5O_info_t object;
+        *slash = '\0';
+        if (H5Lexists(file, above, H5P_DEFAULT) <= 0)
+            break; // groups are made from here on
+        if (H5Oget_info_by_name(file, above, &object, H5P_DEFAULT) < 0 || object.type != H5O_TYPE_GROUP)
+            found = (size_t)(slash - above);
+        *slash = '/';
+    }
+    hdf5_forget();
+    return found;
+}
+
 /* Has a file anything else than what lies at the path, and groups of nothing else down to it? */
 static bool has_more(hid_t file, const char *path)
 {
@@ -357,8 +376,12 @@ static hsort_status look_at_old(const struct file_out *out, const struct hdf5_pl
         return hdf5_fail(is_hdf5 < 0 ? HSORT_IO : HSORT_FORMAT,
                          "%s: is there and has more than is to be written, but cannot be opened", out->path);
     const bool away = leads_away(old, place->path);
-    *stays = !away && has_more(old, place->path);
+    const size_t no_group = away ? 0 : find_no_group(old, place->path);
+    *stays = !away && no_group == 0 && has_more(old, place->path);
     H5Fclose(old);
+    if (no_group > 0)
+        return status_fail(HSORT_ARGUMENT, "%s:%.200s: '%.*s' is there and is no group", out->path,
+                           place->path, no_group < 100 ? (int)no_group : 100, place->path);
     return away ? status_fail(HSORT_ARGUMENT, "%s:%.200s: leads to another file, by an external link",
                               out->path, place->path)
                 : HSORT_OK;
@@ -369,6 +392,10 @@ static hsort_status begin_file(const struct hdf5_in *in, const struct file_out *
                                const struct hdf5_place *place, hid_t *file)
 {
     bool stays;
+    if (in->is_dataset && place->path[1] == '\0')
+        return status_fail(HSORT_ARGUMENT,
+                           "%s:/: is the group of all, and no place for a dataset: give it a name",
+                           out->path);
     TRY(look_at_old(out, place, &stays));
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS), properties = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_obj_track_times(properties, false);

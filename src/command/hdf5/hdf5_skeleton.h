@@ -13,7 +13,8 @@
 #include "src/command/hdf5/hdf5_in.h"
 
 /* Fill the temporary file of `out`, which is empty. `place` is where the output goes; attributes that cannot be copied are added
- * to `left`. Not collective: rank 0. Errors HSORT_IO, HSORT_FORMAT, HSORT_ARGUMENT (the place leads to another file). */
+ * to `left`. Not collective: rank 0. Errors HSORT_IO, HSORT_FORMAT, HSORT_ARGUMENT (the place leads to another
+ * file, or through what is no group, or is none for a dataset). */
 hsort_status hdf5_make_skeleton(const struct hdf5_in *in, const struct hdf5_place *place,
                                 const struct file_out *out, struct hdf5_text *left);
 

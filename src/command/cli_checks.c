@@ -119,10 +119,17 @@ static hsort_status resolve_gensort(struct cli_options *options)
 static hsort_status check_records(const struct cli_options *options)
 {
     const bool makes = options->command == CLI_GEN, gathers = options->command == CLI_GATHER;
+    const struct {
+        const char *name;
+        size_t bytes;
+    } widths[] = {{"record", options->record_bytes}, {"value-bytes", options->value_bytes}};
     if (options->record_bytes > CLI_RECORD_MOST || options->value_bytes > CLI_RECORD_MOST)
         return cli_complain(options, "--%s: more than %d bytes",
                             options->record_bytes > CLI_RECORD_MOST ? "record" : "value-bytes",
                             CLI_RECORD_MOST);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i].bytes == 0 && cli_is_given(options, widths[i].name))
+            return cli_complain(options, "--%s: 0 bytes are no element", widths[i].name);
     if (gathers && !options->by)
         return cli_complain(options, "--by INDEX is missing");
     if ((options->record_bytes > 0 && !gathers && !options->key) ||

@@ -71,6 +71,12 @@ bad_usage()
     refused_drawn 2 "--verify and --no-verify" sort in -o out --no-verify --verify=reread
     refused 0 2 "--verify and --no-verify" sort in -o out --verify --no-verify
     refused 0 2 "--temp-limit: 0 is no size" sort in -o out --temp-limit 0
+    local words
+    for words in "sort in -o out" "gen -n 5 -o out --key @0:u8" "check in" "gather in --by by -o out" "plan in -n 2"; do
+        # shellcheck disable=SC2086  # words
+        refused 0 2 "--record: 0 bytes are no element" $words --record 0
+    done
+    refused 0 2 "--value-bytes: 0 bytes are no element" sort in -o out --values v -O w --value-bytes 0
     refused 0 2 "--output-format gensort|--key" sort in --type u64 -o out --output-format gensort
     refused 0 2 "--dist and --seed|gensort" gen -n 1 -o out --format gensort --seed 1
     refused 0 2 "--dist and --seed|gensort" gen -n 1 -o out --format gensort --dist zipf

@@ -82,18 +82,6 @@ static __device__ struct coding coding_of_load(const struct positions_of<K> &)
     return {};
 }
 
-/* Where codes have positions, that is what is stored of them. */
-static __device__ struct lump_bits lumps_of(const struct coding &)
-{
-    return {};
-}
-
-template <typename K>
-static __device__ struct lump_bits lumps_of(const struct positions_of<K> &last)
-{
-    return {64 - __clzll((long long)last.mask), 1u << 16};
-}
-
 /* The shared memory of a block sort, when none is running. */
 static __device__ void *block_sort_shared()
 {
@@ -156,7 +144,7 @@ static __device__ void block_sort(const CODING &coding, const K *from,
             keys[k] = from[threadIdx.x + k * S::THREADS];
     }
     encode_loaded(coding_of_load(coding), keys);
-    const K *places = sort_into_places<S>(keys, count, known, lumps_of(coding));
+    const K *places = sort_into_places<S>(keys, count, known, {});
     if (places)
         store_places<S>(coding, places, to, count);
     else

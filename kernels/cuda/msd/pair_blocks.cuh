@@ -75,13 +75,21 @@ struct pair_memory {
 template <typename S>
 using origins_of_thread = half_words<S::KEYS>;
 
+/* The origins as positions of lumps, for codes of keys of 8 bytes. Rejected For keys of 4 bytes, too: most inputs take longer
+ * (kernels/README.md). */
+template <typename S>
+static __device__ struct lump_bits lumps_of_origins(int count)
+{
+    return {ORIGIN_BITS<S>, (1u << (ORIGIN_BITS<S> + 16)) / (uint32_t)count};
+}
+
 /* Sort the codes of `bits` above an origin each that threads hold, and hand over each, done(k, code), by rows. Every thread calls
  * it, and passes a barrier before shared memory is used again. */
 template <typename S, typename C, typename DONE>
-static __device__ void sort_pair_codes(const C (&codes)[S::KEYS], int count, int bits, const DONE &done)
+static __device__ void sort_pair_codes(const C (&codes)[S::KEYS], int count, int bits,
+                                       const struct lump_bits &lumps, const DONE &done)
 {
     const C all = ((C)1 << (bits + ORIGIN_BITS<S> - 1) << 1) - 1; // the shift may be by all bits
-    const struct lump_bits lumps = {ORIGIN_BITS<S>, (1u << (ORIGIN_BITS<S> + 16)) / (uint32_t)count};
     const C *places = sort_into_places<S>(codes, count, parts_of_range<log2_of(S::BINS)>((C)0, all), lumps);
     for_rows<S>(count, [&](int k) { // codes are equal where there is one of them, which is 0
         done(k, places ? places[with_gaps<C>(threadIdx.x) + k * with_gaps<C>(S::THREADS)] : 0);
@@ -142,13 +150,13 @@ static __device__ __noinline__ void order_by_two_rounds(const K *from, int count
         const int i = threadIdx.x + k * S::THREADS;
         codes[k] = range.lower(from[i]) << ORIGIN_BITS<S> | i;
     });
-    sort_pair_codes<S>(codes, count, range.left_out,
+    sort_pair_codes<S>(codes, count, range.left_out, lumps_of_origins<S>(count),
                        [&](int k, uint64_t code) { first.set(k, origin_of_code<S>(code)); });
     for_rows<S>(count, [&](int k) {
         codes[k] = range.upper(from[first.get(k)]) << ORIGIN_BITS<S> | (threadIdx.x + k * S::THREADS);
     });
     __syncthreads();
-    sort_pair_codes<S>(codes, count, range.bits,
+    sort_pair_codes<S>(codes, count, range.bits, lumps_of_origins<S>(count),
                        [&](int k, uint64_t code) { second.set(k, origin_of_code<S>(code)); });
     __syncthreads();
     for_rows<S>(count, [&](int k) { first_origins[threadIdx.x + k * S::THREADS] = (uint16_t)first.get(k); });
@@ -183,7 +191,7 @@ static __device__ void sort_narrow_by(const struct pair_array<const uint32_t, co
 #pragma unroll
     for (int k = 0; k < S::KEYS; k++)
         codes[k] = (C)(keys[k] - range.low) << ORIGIN_BITS<S> | (threadIdx.x + k * S::THREADS);
-    sort_pair_codes<S>(codes, count, range.bits, [&](int k, C code) {
+    sort_pair_codes<S>(codes, count, range.bits, {}, [&](int k, C code) {
         origins.set(k, origin_of_code<S>(code));
         store_pair_key(to.coding, to.keys, threadIdx.x + k * S::THREADS,
                        range.low + (uint32_t)(code >> ORIGIN_BITS<S>));
@@ -235,7 +243,7 @@ static __device__ void sort_pair_block(struct pair_array<const K, const V> from,
         for (int k = 0; k < S::KEYS; k++)
             codes[k] = range.upper(keys[k]) << ORIGIN_BITS<S> | (threadIdx.x + k * S::THREADS);
     }
-    sort_pair_codes<S>(codes, count, range.bits, [&](int k, uint64_t code) {
+    sort_pair_codes<S>(codes, count, range.bits, lumps_of_origins<S>(count), [&](int k, uint64_t code) {
         origins.set(k, origin_of_code<S>(code));
         if (range.left_out == 0)
             store_pair_key(to.coding, to.keys, threadIdx.x + k * S::THREADS,

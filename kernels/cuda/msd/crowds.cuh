@@ -153,7 +153,8 @@ template <typename S>
 using size_of_few = block_size<S::THREADS, 4, S::BLOCKS, 1>;
 
 /* Put a large crowd, places [count] from `first` on, in the order of bins of its own range, and list the crowds among those.
- * Every thread calls it, behind a barrier. */
+ * Every thread calls it, behind a barrier. Rejected Finer bins of these as well: the range is narrow, so hardly fewer crowds are
+ * left. */
 template <typename CUT, typename S, typename K>
 static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t *bins,
                                        struct crowd_lists<S> &crowds)

@@ -105,7 +105,7 @@ static hsort_status resolve_gensort(struct cli_options *options)
     TRY(check_gensort(options));
     if (options->command == CLI_SELECT)
         return cli_complain(options, "--format gensort: select knows bare keys");
-    if (options->record_bytes > 0 && options->record_bytes != GENSORT_RECORD_BYTES)
+    if (cli_is_given(options, "record") && options->record_bytes != GENSORT_RECORD_BYTES)
         return cli_complain(options, "--format gensort: its records have %d bytes",
                             (int)GENSORT_RECORD_BYTES);
     options->format = FILE_RAW;

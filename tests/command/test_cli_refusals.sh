@@ -76,6 +76,7 @@ bad_usage()
         # shellcheck disable=SC2086  # words
         refused 0 2 "--record: 0 bytes are no element" $words --record 0
     done
+    refused 0 2 "--format gensort: its records have 100 bytes" check in --format gensort --record 0
     refused 0 2 "--value-bytes: 0 bytes are no element" sort in -o out --values v -O w --value-bytes 0
     refused 0 2 "--output-format gensort|--key" sort in --type u64 -o out --output-format gensort
     refused 0 2 "--dist and --seed|gensort" gen -n 1 -o out --format gensort --seed 1

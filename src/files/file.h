@@ -167,8 +167,8 @@ hsort_status file_name_as_is(const char *path, char *name);
 
 /* Create the temporary file of an output, with its header and its full size. Collective.
  *   file  [1] written; ended by file_commit(); FILE_OUTPUTS at a time in a process
- * After    the temporary is removed also if this process gets SIGTERM, SIGUSR1, SIGINT or SIGHUP (mpirun sends SIGTERM when
- *          a rank dies).
+ * After    the temporary is removed also if this process gets SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP, SIGQUIT or SIGXCPU
+ *          (mpirun sends SIGTERM when a rank dies).
  * Errors   same on every rank: HSORT_IO, HSORT_ARGUMENT (output is the input), HSORT_HOST_MEMORY; nothing is left behind. */
 hsort_status file_create(struct comm *comm, const struct file_target *target, struct file_out *file);
 
@@ -176,7 +176,7 @@ hsort_status file_create(struct comm *comm, const struct file_target *target, st
  * directory, where an earlier run may have left it. With %r each rank gives its own name, and sees to it that no two are one file.
  * Collective.
  *   kept   [1] written, the same on every rank: a file of the right size was there, on each, and its keys are as they were
- * After    the temporary is removed by SIGINT and SIGHUP, but not by SIGTERM or SIGUSR1: those are stop.h's.
+ * After    the temporary is removed by the same signals but SIGTERM and SIGUSR1: those are stop.h's.
  * Errors   as file_create(); a file there of another size or with another header is
  *          replaced, one to be kept stays. */
 hsort_status file_resume(struct comm *comm, const struct file_target *target, const char *temporary,

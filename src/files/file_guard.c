@@ -7,7 +7,7 @@
 
 /* By the first FILE_STOP_SIGNALS a run with a checkpoint is asked to stop: then they are stop.h's. SIGXFSZ is here to be
  * ignored: a file size limit shall be an error of the write, as a full disk is. */
-static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXFSZ};
+static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGQUIT, SIGUSR2, SIGXCPU, SIGXFSZ};
 enum { GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
 
 static struct {

@@ -162,25 +162,28 @@ static hsort_status check_options(const hsort_options *o)
 /* Every rank must have been given the same; threads may differ, as cores do. Collective. */
 static hsort_status compare_options(struct comm *comm, const hsort_options *o)
 {
-    const int64_t values[] = {o->engine,
-                              o->local_rung,
-                              o->exchange,
-                              o->transport,
-                              o->peer_memory,
-                              o->shared_memory,
-                              o->mpi_device_pointers,
-                              (int64_t)o->chunk_bytes,
-                              (int64_t)o->device_memory_limit,
-                              o->binding,
-                              o->overwrite_input,
-                              o->keep_host_memory,
-                              o->trace_spans};
+    const struct {
+        const char *name;
+        int64_t value;
+    } options[] = {{"engine", o->engine},
+                   {"local_rung", o->local_rung},
+                   {"exchange", o->exchange},
+                   {"transport", o->transport},
+                   {"peer_memory", o->peer_memory},
+                   {"shared_memory", o->shared_memory},
+                   {"mpi_device_pointers", o->mpi_device_pointers},
+                   {"chunk_bytes", (int64_t)o->chunk_bytes},
+                   {"device_memory_limit", (int64_t)o->device_memory_limit},
+                   {"binding", o->binding},
+                   {"overwrite_input", o->overwrite_input},
+                   {"keep_host_memory", o->keep_host_memory},
+                   {"trace_spans", o->trace_spans}};
     hsort_status status = HSORT_OK;
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         int64_t smallest, largest;
-        TRY(comm_range(comm, values[i], &smallest, &largest));
-        if (smallest != largest)
-            status = status_fail(HSORT_ARGUMENT, "options differ between ranks");
+        TRY(comm_range(comm, options[i].value, &smallest, &largest));
+        if (smallest != largest && status == HSORT_OK)
+            status = status_fail(HSORT_ARGUMENT, "option %s differs between ranks", options[i].name);
     }
     return comm_agree(comm, status);
 }

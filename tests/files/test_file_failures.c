@@ -507,8 +507,8 @@ static void test_all(void)
         test_faults(ranks[i]);
     }
     test_ignored();
-    const int signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
-    for (int i = 0; i < 4; i++) {
+    const int signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGQUIT, SIGUSR2, SIGXCPU};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         signal(signals[i], SIG_DFL); // who ignores it, as nohup does, has no handler of ours
         test_signals(signals[i], 0);
         test_signals(signals[i], comm.size - 1);

@@ -341,11 +341,11 @@ static void test_all(void)
     test_planted(symlink, "a symbolic link to the input");
     test_planted(link, "a hard link to the input");
     test_failures();
-    const int stops[] = {SIGTERM, SIGUSR1}, others[] = {SIGINT, SIGHUP};
-    for (int i = 0; i < 2; i++) {
+    const int stops[] = {SIGTERM, SIGUSR1}, others[] = {SIGINT, SIGHUP, SIGQUIT, SIGUSR2, SIGXCPU};
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
         test_signals(stops[i], true);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         test_signals(others[i], false);
-    }
     test_names();
 }
 

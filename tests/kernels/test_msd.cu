@@ -2,6 +2,7 @@
  * stand at the places that are sampled, so that the split is made for keys of which there are few. */
 #include "tests/kernels/msd_block_trial.cuh"
 #include "tests/kernels/msd_ranks_trial.cuh"
+#include "tests/kernels/msd_runs_trial.cuh"
 #include "tests/kernels/msd_split_trial.cuh"
 
 enum whole_shape {
@@ -302,6 +303,7 @@ int main(int argc, char **argv)
     for (void **there : {&given_there, &result_there, &split_there, &counts_there})
         MUST(ops->alloc(&engine->base, BUFFER_BYTES, there));
     check_limit();
+    check_all_tile_runs(&seed);
     check_sizes<uint32_t>(&seed);
     check_sizes<uint64_t>(&seed);
     check_sizes<u128>(&seed);

@@ -105,7 +105,7 @@ static __device__ void store_cut_runs(const struct extents<K> &extents, const st
     uint32_t row = threadIdx.x / WARP; // of this run, that is the next one of this warp
     for (uint32_t i = 0; i < cut.count; i++) {
         const struct cut_run run = words.cut_runs[i];
-        const uint32_t first = words.counts[cut.regions[i]];
+        const uint32_t first = keys_before(words.counts[cut.regions[i]]);
         K *in_first = begin_of_extent(extents, run.first) + (extents.keys - run.keys_in_first),
           *in_second = begin_of_extent(extents, run.second);
         for (; row * WARP < run.keys; row += WARPS) {

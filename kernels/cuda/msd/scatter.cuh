@@ -7,19 +7,22 @@
  *     in shared memory    a a a b b c        runs, so that they leave together
  *     goals               10 11 12 40 41 71
  *
+ * Which bucket a key of a run has, a split that is cheap to ask is asked again; else bits tell (tile_runs.cuh).
+ *
  * Where the keys of a row are for one bucket, as in a sorted array, its counter would make all lanes wait for each
  * other. So a warp looks at its first row: if many lanes share the bucket of lane 0, those are counted by a vote. */
 #ifndef SCATTER_CUH
 #define SCATTER_CUH
 
 #include "kernels/cuda/msd/split.cuh"
+#include "kernels/cuda/msd/tile_runs.cuh"
 
-/* The dynamic shared memory of a scatter: the keys of a tile, and the bucket of each. */
+/* The dynamic shared memory of a scatter: the keys of a tile, in runs of a bucket each, and whose runs they are. */
 template <typename K, int KEYS>
 struct scatter_tile {
     static constexpr int COUNT = SCATTER_THREADS * KEYS;
     K keys[spread_place(COUNT)];
-    uint16_t buckets[COUNT];
+    struct row_of_runs rows[rows_of_tile(COUNT)];
 };
 
 /* A run of a tile that the end of an extent cuts (extents.cuh): the numbers of both extents, its keys, and how many are in the first. */
@@ -46,8 +49,10 @@ struct scatter_words {
         K tree[SPLIT_BUCKETS];
         struct cut_run cut_runs[CUT_RUNS<K>]; /* when buckets have been found */
     };
-    K *goals[SPLIT_BUCKETS]; /* where a bucket's keys go, less its first place in the tile; NULL: nowhere */
-    uint32_t counts[SPLIT_BUCKETS]; /* its keys, then that place */
+    K *goals
+        [SPLIT_BUCKETS]; /* by bucket where the split IS_CHEAP, else by run: where its keys go, less its first place in the tile;
+                                NULL: nowhere */
+    uint32_t counts[SPLIT_BUCKETS]; /* the keys of a bucket; then runs and keys of those before, as a sum */
     uint32_t sums[SCATTER_THREADS / WARP], so_far;
 };
 static_assert(SPLIT_BUCKETS % SCATTER_THREADS == 0, "each turn has a bucket for every thread");
@@ -111,19 +116,20 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
 
     // 2. first places in the tile; and room among all keys, from the cursors, which answer while keys are ordered
     typename GOALS::answer answers[SPLIT_BUCKETS / SCATTER_THREADS];
-    uint32_t before = 0; // keys of the buckets in front of this turn
+    uint32_t before = 0; // runs and keys of the buckets in front of this turn
 #pragma unroll
     for (int turn = 0; turn < SPLIT_BUCKETS / SCATTER_THREADS; turn++) {
         if (turn == turns)
             break;
         const int bucket = turn * SCATTER_THREADS + threadIdx.x;
-        const uint32_t own = words.counts[bucket], first = before + block_sum_before(own, words.sums);
+        const uint32_t own = words.counts[bucket],
+                       first = before + block_sum_before(run_and_keys(own), words.sums);
         words.counts[bucket] = first;
         if (own > 0)
             answers[turn] = goals.ask(bucket, own);
         if (turn + 1 < turns) {
             if (threadIdx.x == SCATTER_THREADS - 1)
-                words.so_far = first + own;
+                words.so_far = first + run_and_keys(own);
             __syncthreads();
             before = words.so_far;
         }
@@ -134,10 +140,9 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         if (exists(k)) {
-            const uint32_t bucket = ranks[k] >> 16, place = words.counts[bucket] + (ranks[k] & 0xffff);
+            const uint32_t bucket = ranks[k] >> 16,
+                           place = keys_before(words.counts[bucket] + ranks[k]); // upper halves do not matter
             tile.keys[spread_place((int)place)] = keys[k];
-            if constexpr (!BUCKETS::IS_CHEAP)
-                tile.buckets[place] = (uint16_t)bucket;
         }
     }
 #pragma unroll
@@ -145,12 +150,14 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
         if (turn == turns)
             break;
         const int bucket = turn * SCATTER_THREADS + threadIdx.x;
-        const uint32_t first = words.counts[bucket], next = bucket + 1 < turns * SCATTER_THREADS
-                                                                ? words.counts[bucket + 1]
-                                                                : (uint32_t)valid;
+        const uint32_t run = runs_before(words.counts[bucket]), first = keys_before(words.counts[bucket]);
+        const uint32_t next =
+            bucket + 1 < turns * SCATTER_THREADS ? keys_before(words.counts[bucket + 1]) : (uint32_t)valid;
         if (first < next) {
             K *goal = goals.goal_of(bucket, next - first, answers[turn]);
-            words.goals[bucket] = goal ? goal - first : NULL;
+            words.goals[BUCKETS::IS_CHEAP ? bucket : run] = goal ? goal - first : NULL;
+            if constexpr (!BUCKETS::IS_CHEAP)
+                note_run(tile.rows, run, first, next);
         }
     }
     __syncthreads();
@@ -162,7 +169,7 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
             if constexpr (BUCKETS::IS_CHEAP)
                 find_buckets(key, bucket);
             else
-                bucket[0] = tile.buckets[threadIdx.x + k * SCATTER_THREADS];
+                bucket[0] = run_of_place(tile.rows, threadIdx.x + k * SCATTER_THREADS);
             K *goal = words.goals[bucket[0]];
             if (goal)
                 goal[threadIdx.x + k * SCATTER_THREADS] = key[0];
@@ -192,6 +199,8 @@ static __device__ void scatter_some(const FIRST &coding, const S *__restrict__ f
                                     const struct split<K> &split, const uint8_t *found, const GOALS &goals,
                                     struct scatter_words<K> &words)
 {
+    extern __shared__ uint4 scatter_memory[];
+    scatter_tile<K, KEYS> &tile = *(scatter_tile<K, KEYS> *)scatter_memory;
     const struct split_head<K> head = split;
     const int turns = (head.buckets + SCATTER_THREADS - 1) / SCATTER_THREADS;
     S loaded[KEYS];
@@ -203,6 +212,7 @@ static __device__ void scatter_some(const FIRST &coding, const S *__restrict__ f
                         : 0;
     for (int turn = 0; turn < turns; turn++)
         words.counts[threadIdx.x + turn * SCATTER_THREADS] = 0;
+    clear_rows<SCATTER_THREADS>(tile.rows);
     const auto far = [](int k) { return k * SCATTER_THREADS; };
     codes_of_loaded(coding, from + threadIdx.x, far, loaded, keys);
     if (found)

@@ -38,6 +38,10 @@ enum {
 template <typename K>
 constexpr int SAMPLE_MAX = sizeof(K) == 16 ? 8192 : 16384; /* keys, of any device */
 
+/* Keys of a thread that go down a short tree together, so that their reads overlap. More take too many registers. */
+template <typename K>
+constexpr int SHORT_TREE_KEYS = sizeof(K) == sizeof(uint64_t) ? 8 : 4;
+
 /* What a kernel loads of a split before anything else. */
 template <typename K>
 struct split_head {
@@ -149,12 +153,11 @@ struct short_tree_split {
     int levels;
     distances<K> distance;
 
-    /* Some at a time go down together, so that their reads overlap: all would take too many registers. The first two levels as in
-     * tree_split; a key is not below a splitter if it is above ~inverse. */
+    /* The first two levels as in tree_split; a key is not below a splitter if it is above ~inverse. */
     template <int KEYS>
     __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
     {
-        constexpr int SOME = KEYS < 4 ? KEYS : 4;
+        constexpr int SOME = KEYS < SHORT_TREE_KEYS<K> ? KEYS : SHORT_TREE_KEYS<K>;
         const uint32_t before_root = ~tree[1], left = tree[2], right = tree[3];
         distance.of(keys, [&](int k, uint32_t far) { found[k] = far; });
 #pragma unroll

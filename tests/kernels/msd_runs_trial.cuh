@@ -59,11 +59,15 @@ static void check_tile_runs(int all, int longest, int empty, uint64_t *state)
 static void check_all_tile_runs(uint64_t *seed)
 {
     device_scope scope(engine);
-    for (int longest : {1, 2, WARP - 1, WARP, WARP + 1, 3 * WARP, TRIED_PLACES})
-        for (int empty : {0, 60})
-            for (int all :
-                 {1, WARP, WARP + 1, (int)(1 + check_random(seed) % TRIED_PLACES), (int)TRIED_PLACES})
-                check_tile_runs(all, longest, empty, seed);
+    const std::vector<int> longest = {1, 2, WARP - 1, WARP, WARP + 1, 3 * WARP, TRIED_PLACES};
+    for (int most : longest) {
+        for (int empty = 0; empty <= 60; empty += 60) {
+            const std::vector<int> counts = {1, WARP, WARP + 1, 1 + (int)(check_random(seed) % TRIED_PLACES),
+                                             TRIED_PLACES};
+            for (int all : counts)
+                check_tile_runs(all, most, empty, seed);
+        }
+    }
 }
 
 #endif

@@ -25,6 +25,19 @@ static_assert(EXTENTS_MOST + SPLIT_BUCKETS <= UINT16_MAX, "numbers in struct cut
 
 /* ---- the scatter --------------------------------------------------------------------------------------- */
 
+/* A run of a tile that the end of an extent cuts: the numbers of both extents, its keys, and how many are in the first. */
+struct cut_run {
+    uint16_t first, second, keys, keys_in_first;
+};
+
+/* Of a tile: at most as many as there are REGIONS, but for those of one value, of which nothing is scattered. */
+template <int REGIONS>
+struct cut_regions {
+    uint32_t count;
+    uint16_t regions[REGIONS];
+    struct cut_run runs[REGIONS];
+};
+
 /* The extent, of those of its region, that has a place. TILE: keys. */
 template <int TILE, typename K>
 static __device__ uint32_t extent_of(const struct extents<K> &extents, uint64_t place)
@@ -36,12 +49,11 @@ static __device__ uint32_t extent_of(const struct extents<K> &extents, uint64_t 
  *
  * Most often a run lies in the extent that its region has begun last. So that one is noted beside the cursor, as its number in the
  * region and, one more than that, in memory: it is read while the cursor answers, and the row is read only if it is another one. */
-template <typename K, int TILE>
+template <typename K, int TILE, int REGIONS>
 struct goals_in_extents {
     struct extents<K> extents;
     struct bucket_line *regions;
-    struct cut_regions<K> *cut;
-    struct cut_run *cut_runs;
+    struct cut_regions<REGIONS> *cut;
 
     struct answer {
         uint64_t cursor, noted;
@@ -87,16 +99,17 @@ struct goals_in_extents {
             return begin_of_extent(extents, taken - 1) + before;
         const uint32_t number = atomicAdd(&cut->count, 1u);
         cut->regions[number] = (uint16_t)region;
-        cut_runs[number] = {(uint16_t)(taken - 1), (uint16_t)(taken_last - 1), (uint16_t)keys,
-                            (uint16_t)(extents.keys - before)};
+        cut->runs[number] = {(uint16_t)(taken - 1), (uint16_t)(taken_last - 1), (uint16_t)keys,
+                             (uint16_t)(extents.keys - before)};
         return NULL;
     }
 };
 
 /* Store the runs that are cut from the tile, whose keys are in the order of their regions. Rows of a warp are shared out over all
  * warps, of one run after the other: there may be many short ones, or one that is all of the tile. */
-template <typename K, int KEYS>
-static __device__ void store_cut_runs(const struct extents<K> &extents, const struct cut_regions<K> &cut,
+template <int KEYS, typename K, int REGIONS>
+static __device__ void store_cut_runs(const struct extents<K> &extents,
+                                      const struct cut_regions<REGIONS> &cut,
                                       const struct scatter_words<K> &words)
 {
     extern __shared__ uint4 scatter_memory[];
@@ -104,7 +117,7 @@ static __device__ void store_cut_runs(const struct extents<K> &extents, const st
     const scatter_tile<K, KEYS> &tile = *(const scatter_tile<K, KEYS> *)scatter_memory;
     uint32_t row = threadIdx.x / WARP; // of this run, that is the next one of this warp
     for (uint32_t i = 0; i < cut.count; i++) {
-        const struct cut_run run = words.cut_runs[i];
+        const struct cut_run run = cut.runs[i];
         const uint32_t first = keys_before(words.counts[cut.regions[i]]);
         K *in_first = begin_of_extent(extents, run.first) + (extents.keys - run.keys_in_first),
           *in_second = begin_of_extent(extents, run.second);
@@ -119,13 +132,13 @@ static __device__ void store_cut_runs(const struct extents<K> &extents, const st
 }
 
 /* Scatter all keys [count] to the extents of their regions, unless the count has found them in order, or all in regions of one value. */
-template <typename K, int KEYS, typename FIRST, typename S>
+template <typename K, int KEYS, int REGIONS, typename FIRST, typename S>
 static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
     scatter_to_extents_kernel(const __grid_constant__ FIRST coding, const S *keys, int64_t count,
                               struct level_tables<K> level)
 {
     __shared__ struct scatter_words<K> words;
-    __shared__ struct cut_regions<K> cut;
+    __shared__ struct cut_regions<REGIONS> cut;
     constexpr int TILE = SCATTER_THREADS * KEYS;
     static_assert(TILE <= UINT16_MAX, "keys of a run");
     const int64_t first = (int64_t)blockIdx.x * TILE;
@@ -134,11 +147,10 @@ static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
     wait_for_kernels_before();
     if (!level.region_counts->ascents || !level.region_counts->descents || !level.region_counts->moves)
         return;
-    // the tree is not read any more when places are asked for
-    const goals_in_extents<K, TILE> goals = {level.extents, level.buckets, &cut, words.cut_runs};
+    const goals_in_extents<K, TILE, REGIONS> goals = {level.extents, level.buckets, &cut};
     scatter<KEYS>(coding, keys + first, (int)min((int64_t)TILE, count - first), *level.splits, NULL, goals,
                   words);
-    store_cut_runs<K, KEYS>(level.extents, cut, words);
+    store_cut_runs<KEYS>(level.extents, cut, words);
 }
 
 /* Tell the host how many keys each region has, or that keys are in order; and list those of one value, to be written anew where

@@ -26,7 +26,8 @@ constexpr int WIDTH_NUMBER = sizeof(K) / sizeof(uint64_t); // 0, 1, 2
 /* Those that are types. */
 template <typename K, int CLASS>
 struct class_sizes {
-    static constexpr int WIDTH = WIDTH_NUMBER<K>, SCATTER_KEYS = MSD_SCATTER_KEYS[CLASS][WIDTH];
+    static constexpr int WIDTH = WIDTH_NUMBER<K>, SCATTER_KEYS = MSD_SCATTER_KEYS[CLASS][WIDTH],
+                         REGIONS = MSD_REGIONS_MOST[CLASS][WIDTH];
     template <const struct msd_block (&OF)[MSD_CLASSES][MSD_WIDTHS]>
     using block = block_size<OF[CLASS][WIDTH].threads, OF[CLASS][WIDTH].keys, OF[CLASS][WIDTH].blocks>;
     typedef block<MSD_USUAL> usual;
@@ -47,7 +48,7 @@ constexpr bool fits_class()
     enum { SORT_OWN_BYTES = 5 << 9, SPLIT_OWN_BYTES = 8 << 10 };
     typedef class_sizes<K, CLASS> sizes;
     constexpr int all[] = {(int)(sizeof(scatter_tile<K, sizes::SCATTER_KEYS>) + sizeof(scatter_words<K>) +
-                                 sizeof(cut_regions<K>)),
+                                 sizeof(cut_regions<sizes::REGIONS>)),
                            block_sort_bytes<typename sizes::usual, K>() + SORT_OWN_BYTES,
                            block_sort_bytes<typename sizes::large, K>() + SORT_OWN_BYTES,
                            block_sort_bytes<typename sizes::huge, K>() + SORT_OWN_BYTES,
@@ -390,9 +391,8 @@ static hsort_status queue_extents(struct cuda_engine *engine, const FIRST &codin
     *(volatile int32_t *)&result->verdict = FIRST_UNKNOWN;
     TRY(with_class(engine, [&](auto number) {
         constexpr int CLASS = decltype(number)::value, KEYS = class_sizes<K, CLASS>::SCATTER_KEYS;
-        static_assert(MSD_REGIONS_MOST[CLASS][WIDTH_NUMBER<K>] <= CUT_RUNS<K>,
-                      "a run of each region may be cut");
-        return launch_behind(engine, "scatter to extents", scatter_to_extents_kernel<K, KEYS, FIRST, S>,
+        return launch_behind(engine, "scatter to extents",
+                             scatter_to_extents_kernel<K, KEYS, class_sizes<K, CLASS>::REGIONS, FIRST, S>,
                              (unsigned)divide_up(count, (int64_t)level.extents.tile), SCATTER_THREADS,
                              sizeof(scatter_tile<K, KEYS>), coding, keys, count, level);
     }));

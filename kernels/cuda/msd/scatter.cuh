@@ -25,33 +25,16 @@ struct scatter_tile {
     struct row_of_runs rows[rows_of_tile(COUNT)];
 };
 
-/* A run of a tile that the end of an extent cuts (extents.cuh): the numbers of both extents, its keys, and how many are in the first. */
-struct cut_run {
-    uint16_t first, second, keys, keys_in_first;
-};
-
-/* Of a tile, at most: as many as there are regions. */
-template <typename K>
-constexpr int CUT_RUNS = sizeof(K) < sizeof(uint64_t) ? SPLIT_BUCKETS / 2 : SPLIT_BUCKETS;
-
-/* Which regions have one. */
-template <typename K>
-struct cut_regions {
-    uint32_t count;
-    uint16_t regions[CUT_RUNS<K>];
-};
-
-/* What else it has in shared memory. The kernel declares it: arrays of a function template take memory once for
- * each form of it that the kernel calls. */
+/* What else it has in shared memory. It is little, as the L1 cache has what is left. The kernel declares it: arrays of a function template
+ * take memory once for each form of it that the kernel calls. */
 template <typename K>
 struct scatter_words {
+    /* the tree until buckets have been found; then where the keys of each bucket go, where the split IS_CHEAP, or else of each run, less
+     * their first place in the tile; NULL: nowhere */
     union {
         K tree[SPLIT_BUCKETS];
-        struct cut_run cut_runs[CUT_RUNS<K>]; /* when buckets have been found */
+        K *goals[SPLIT_BUCKETS];
     };
-    K *goals
-        [SPLIT_BUCKETS]; /* by bucket where the split IS_CHEAP, else by run: where its keys go, less its first place in the tile;
-                                NULL: nowhere */
     uint32_t counts[SPLIT_BUCKETS]; /* the keys of a bucket; then runs and keys of those before, as a sum */
     uint32_t sums[SCATTER_THREADS / WARP], so_far;
 };

@@ -7,7 +7,7 @@
  *     in shared memory    a a a b b c        runs, so that they leave together
  *     goals               10 11 12 40 41 71
  *
- * Which bucket a key of a run has, a split that is cheap to ask is asked again; else bits tell (tile_runs.cuh).
+ * Where a key goes its run tells: a split that is cheap to ask is asked for the bucket again, else bits tell the run (tile_runs.cuh).
  *
  * Where the keys of a row are for one bucket, as in a sorted array, its counter would make all lanes wait for each
  * other. So a warp looks at its first row: if many lanes share the bucket of lane 0, those are counted by a vote. */

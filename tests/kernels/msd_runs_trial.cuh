@@ -6,8 +6,8 @@
 
 enum { TRIED_PLACES = 4096, TRIED_THREADS = 512 };
 
-/* Note runs [count], each by the thread of its bucket, and tell the run of each place [all]. keys: of buckets [TRIED_PLACES], of
- * which some are empty. */
+/* Note the run of each bucket that has keys, by a thread of its own, and tell the run of each place [all]. keys: of buckets
+ * [TRIED_PLACES]. */
 static __global__ void __launch_bounds__(TRIED_THREADS)
     tile_runs_kernel(const uint32_t *keys, int all, uint32_t *run_of)
 {
@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(TRIED_THREADS)
         run_of[place] = run_of_place(rows, (uint32_t)place);
 }
 
-/* Runs of `longest` keys at most, and of these with `all` keys in all; `empty` of 100 buckets have none. */
+/* Runs of `longest` keys at most, with `all` keys together; `empty` of 100 buckets have none. */
 static void check_tile_runs(int all, int longest, int empty, uint64_t *state)
 {
     std::vector<uint32_t> keys(TRIED_PLACES, 0), expected(all), found(all);

@@ -1,6 +1,6 @@
 /* Formats by themselves: which one a name means, what files of others are told by, what a file of each format must be like, and the
  * headers that are made. */
-#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "src/files/file_internal.h"
 #include "src/files/gensort.h"
@@ -8,13 +8,11 @@
 
 static const hsort_type u64 = HSORT_U64, u32 = HSORT_U32;
 
-/* A file of these bytes, open for reading and without a name. */
+/* A file of these bytes, in memory. */
 static int file_of(const void *bytes, size_t count)
 {
-    char path[] = "/tmp/test_format.XXXXXX";
-    const int fd = mkstemp(path);
-    CHECK(fd >= 0 && write(fd, bytes, count) == (ssize_t)count && unlink(path) == 0, "a file of %zu bytes",
-          count);
+    const int fd = memfd_create("test_format", 0);
+    CHECK(fd >= 0 && write(fd, bytes, count) == (ssize_t)count, "a file of %zu bytes", count);
     return fd;
 }
 

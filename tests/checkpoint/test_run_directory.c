@@ -8,9 +8,7 @@
 #include <unistd.h>
 #include "kernels/base/fault.h"
 #include "src/checkpoint/run_directory.h"
-#include "tests/support/check.h"
-
-static char root[PATH_MAX / 2];
+#include "tests/support/tree.h"
 
 static const struct written_plan good = {.id = 0xff,
                                          .elements = 1000000,
@@ -38,8 +36,8 @@ static struct written_plan other_plan(int which)
 static const char *in_root(const char *directory, const char *name)
 {
     static char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s%s%s%s%s", root, directory[0] ? "/" : "", directory, name[0] ? "/" : "",
-             name);
+    snprintf(path, sizeof path, "%s%s%s%s%s", tree_root(), directory[0] ? "/" : "", directory,
+             name[0] ? "/" : "", name);
     return path;
 }
 
@@ -87,7 +85,7 @@ static void expect_ok(hsort_status status, const char *what)
     status_clear();
 }
 
-/* A directory that has been begun with the good plan, two runs, one of them not whole, and three files that are not ours. */
+/* Files of runs, of which one is not whole, and files that are not ours. */
 static const char *const ours[] = {"run-000000", "run-000001", "run-000002.part", "run-1000000"};
 static const char *const foreign[] = {"run-1", "run-000001.partial", "run--00001", "notes"};
 enum { OURS = sizeof ours / sizeof *ours, FOREIGN = sizeof foreign / sizeof *foreign };
@@ -399,7 +397,7 @@ static void test_space(void)
 {
     struct statvfs facts;
     struct run_directory directories[] = {begun("runs", &good), begun("more", &good)};
-    CHECK(statvfs(root, &facts) == 0, "statvfs");
+    CHECK(statvfs(tree_root(), &facts) == 0, "statvfs");
     const int64_t all = (int64_t)((double)facts.f_bavail * (double)facts.f_frsize), half = all / 8 * 5;
     const int64_t nothing[] = {0, 0}, little[] = {1 << 10, 1 << 10}, first[] = {half, 0},
                   second[] = {0, half}, both[] = {half, half}, much[] = {0, 2 * all};
@@ -431,12 +429,7 @@ static void test_names(void)
 
 int main(void)
 {
-    const char *directory = getenv("TMPDIR");
-    snprintf(root, sizeof root, "%s/run_directory.XXXXXX", directory ? directory : "/tmp");
-    if (!mkdtemp(root)) {
-        perror(root);
-        return 1;
-    }
+    tree_open();
     test_names();
     test_find();
     test_find_plan();
@@ -450,6 +443,6 @@ int main(void)
     test_remove();
     test_remove_unread();
     test_space();
-    drop("");
+    tree_close();
     return check_failures > 0;
 }

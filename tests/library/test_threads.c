@@ -1,4 +1,4 @@
-/* Two threads of each rank sort at once, each with a context and a communicator of its own: other types, exchanges and transports,
+/* Two threads of each rank sort at once, each with a context and a communicator of its own: other exchanges and transports,
  * and one of them makes mistakes, of which the other one must not hear. Every result is compared with qsort() of all keys. */
 #include <pthread.h>
 #include "hypersort.h"
@@ -26,7 +26,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All ranks' keys in order: all [*total], for free(). offset, of this rank's part. */
+/* All ranks' keys in order, for free(). *offset: where this rank's part begins. */
 static uint64_t *sorted_keys(struct sorter *sorter, const uint64_t *keys, int count, int *offset)
 {
     int size, rank, total = 0;

@@ -1,14 +1,16 @@
 /* Two threads of each rank sort at once, each with a context and a communicator of its own: other exchanges and transports,
- * and one of them makes mistakes, of which the other one must not hear. Every result is compared with qsort() of all keys. */
+ * and one of them makes mistakes, of which the other one must not hear. Every result is compared with qsort() of all keys.
+ * `test_threads cuda`: on GPUs, where both threads share their rank's, and have keys enough for several kernels. */
 #include <pthread.h>
 #include "hypersort.h"
 #include "tests/support/ranks.h"
 
-enum { SORTERS = 2, ROUNDS = 6, KEYS_MOST = 4000 };
+enum { SORTERS = 2, ROUNDS = 6, KEYS_MOST_HOST = 4000, KEYS_MOST_CUDA = 300000 };
 
 /* One thread's work. What it finds wrong first; "": nothing. */
 struct sorter {
     int number;
+    bool cuda;
     MPI_Comm comm;
     uint64_t seed; /* the same on every rank */
     char wrong[512];
@@ -63,13 +65,14 @@ static void make_mistake(struct sorter *sorter, hsort_context *ctx, uint64_t *ke
 
 static void sort_once(struct sorter *sorter, hsort_context *ctx, uint64_t *state)
 {
-    uint64_t keys[KEYS_MOST], before[KEYS_MOST];
-    int64_t index[KEYS_MOST];
+    const int most = sorter->cuda ? KEYS_MOST_CUDA : KEYS_MOST_HOST;
+    uint64_t *const keys = malloc(2 * (size_t)most * sizeof *keys), *const before = keys + most;
+    int64_t *const index = malloc((size_t)most * sizeof *index);
     int rank, offset;
     MPI_Comm_rank(sorter->comm, &rank);
     const uint64_t range = check_random(state) % 2 ? 100 : UINT64_MAX; // of keys
     uint64_t own = check_random(state) + (uint64_t)rank;
-    const int count = (int)(check_random(&own) % KEYS_MOST);
+    const int count = (int)(check_random(&own) % (uint64_t)most);
     for (int i = 0; i < count; i++)
         keys[i] = before[i] = check_random(&own) % range;
     uint64_t *const all = sorted_keys(sorter, keys, count, &offset);
@@ -87,6 +90,8 @@ static void sort_once(struct sorter *sorter, hsort_context *ctx, uint64_t *state
         WANT(keys[i] == all[offset + i], "key %d of rank %d by its index is %llu, not %llu", i, rank,
              (unsigned long long)keys[i], (unsigned long long)all[offset + i]);
     free(all);
+    free(index);
+    free(keys);
 }
 
 static void *run_sorter(void *user)
@@ -99,7 +104,7 @@ static void *run_sorter(void *user)
         hsort_options options;
         hsort_context *ctx = NULL;
         WANT(hsort_options_init(&options, sizeof options) == HSORT_OK, "hsort_options_init");
-        options.engine = HSORT_ENGINE_HOST;
+        options.engine = sorter->cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
         options.threads = 1;
         options.exchange = exchanges[check_random(&state) % 4];
         options.transport = check_random(&state) % 2 ? HSORT_TRANSPORT_AUTO : HSORT_TRANSPORT_STAGED;
@@ -128,11 +133,15 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (provided < MPI_THREAD_MULTIPLE)
         return ranks_skip("this MPI has no MPI_THREAD_MULTIPLE");
+    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    char why[256] = "";
+    if (cuda && cuda_device_count(why, sizeof why) == 0)
+        return ranks_skip(why);
     const uint64_t seed = ranks_seed();
     struct sorter sorters[SORTERS];
     pthread_t threads[SORTERS];
     for (int i = 0; i < SORTERS; i++) {
-        sorters[i] = (struct sorter){.number = i, .seed = seed + (uint64_t)i * 77};
+        sorters[i] = (struct sorter){.number = i, .cuda = cuda, .seed = seed + (uint64_t)i * 77};
         MPI_Comm_dup(MPI_COMM_WORLD, &sorters[i].comm);
     }
     for (int i = 0; i < SORTERS; i++)

@@ -103,8 +103,6 @@ static hsort_status resolve_gensort(struct cli_options *options)
     if (!options->gensort)
         return HSORT_OK;
     TRY(check_gensort(options));
-    if (options->command == CLI_SELECT)
-        return cli_complain(options, "--format gensort: select knows bare keys");
     if (cli_is_given(options, "record") && options->record_bytes != GENSORT_RECORD_BYTES)
         return cli_complain(options, "--format gensort: its records have %d bytes",
                             (int)GENSORT_RECORD_BYTES);

@@ -114,8 +114,10 @@ const char *const cli_notes[CLI_COMMANDS] = {
     [CLI_GATHER] = "mpirun -n 4 hypersort gather v.npy --by index.npy -o out.npy\n",
     [CLI_SELECT] =
         "mpirun -n 4 hypersort select keys.npy --at 0,50%,99.9%,-1\n"
+        "  hypersort select events.npy --key energy:desc,run --at 0,1%\n"
         "\nA line for each PLACE: the position, and the key that is there in ascending order, or with -r in\n"
-        "descending order. All keys lie in engine memory, twice; where there is no room, in host memory.\n",
+        "descending order. Of records: the fields of the key; bytes as text, \\xNN what is not printable, a\n"
+        "blank or a backslash. All keys lie in engine memory, twice; where there is no room, in host memory.\n",
     [CLI_BENCH] =
         "hypersort bench -n 1M,256M --inputs uniform,zipf:26,mixtures:20 --seed 7\n"
         "  mpirun -n 2 hypersort bench -n 1G --memory device,pinned --form csv\n"

@@ -67,9 +67,9 @@ const struct option_row cli_rows[] = {
      "which keys of the sorted whole: a position from 0 on, or from the end,\n"
      "as -1, the last one; or a quantile, as 99.9%: the key at position\n"
      "floor(0.999 * (N - 1)) of N keys, which is one of them (nearest rank)"},
-    {"key", 0, GEN | SORT | CHECK | PLAN, COMMON, ONE_TEXT, "KEY[,KEY ...]", FIELD(key),
+    {"key", 0, GEN | SORT | CHECK | SELECT | PLAN, COMMON, ONE_TEXT, "KEY[,KEY ...]", FIELD(key),
      "by which fields records are ordered; see KEY below"},
-    {"record", 0, GEN | SORT | CHECK | GATHER | PLAN, COMMON, SIZE, "BYTES", FIELD(record_bytes),
+    {"record", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN, COMMON, SIZE, "BYTES", FIELD(record_bytes),
      "of each record of a raw file"},
     {"ascii", 'a', GEN, COMMON, FLAG, NULL, FIELD(ascii), "--format gensort: lines of printable characters"},
     {"skew", 0, GEN, COMMON, FLAG, NULL, FIELD(skewed), "--format gensort: many keys begin alike"},

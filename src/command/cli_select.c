@@ -3,6 +3,8 @@
  *
  *     --at 0,-1       the first and the last one in order
  *     --at 50%        the one at floor(0.5 * (N - 1)): a key of the file, and of two that are as near the lower one
+ *
+ * Of records only the codes of their keys are kept, whose fields are read back from those that were selected.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -13,6 +15,7 @@
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
+#include "src/command/record_keys.h"
 #include "src/command/report.h"
 #include "src/command/run_trace.h"
 #include "src/files/number.h"
@@ -28,7 +31,9 @@ struct select_run {
     struct file_in in;
     bool has_in;
     int64_t first, count;               /* of this rank's keys */
-    void *keys;                         /* [count] owned */
+    struct record_keys fields;          /* of records; of bare keys all 0 */
+    hsort_type type;                    /* of `keys` and `selected` */
+    void *keys;                         /* [count], or codes of these; owned */
     char words[PLACES_MAX][PLACE_ROOM]; /* [wanted] as --at has them */
     int64_t positions[PLACES_MAX];      /* [wanted] */
     int wanted;
@@ -100,29 +105,66 @@ static hsort_status read_places(struct select_run *run)
 static hsort_status open_selected(struct select_run *run)
 {
     const struct cli_options *options = run->options;
-    const struct file_source source = {.paths = options->files,
-                                       .paths_count = options->files_count,
-                                       .format = options->format,
-                                       .type = options->type_given ? &options->type : NULL,
-                                       .direct_io = options->direct_io};
+    const struct file_source keys = {.paths = options->files,
+                                     .paths_count = options->files_count,
+                                     .format = options->format,
+                                     .type = options->type_given ? &options->type : NULL,
+                                     .direct_io = options->direct_io},
+                             source = options->key ? record_io_source(options) : keys;
     TRY(file_open(run->comm, &source, &run->in));
     run->has_in = true;
+    run->type = run->in.type;
+    if (options->key) {
+        TRY(comm_agree(run->comm, record_keys_parse(options->key, &run->in, &run->fields)));
+        run->type = run->fields.key_bytes <= (int)sizeof(uint64_t) ? HSORT_U64 : HSORT_U128;
+    }
     run->first = launch_share(run->in.count, run->comm->rank, run->comm->size);
     run->count = launch_share(run->in.count, run->comm->rank + 1, run->comm->size) - run->first;
     return comm_agree(run->comm, read_places(run));
 }
 
+/* run->keys = the codes of this rank's records, which pass through `chunk` [CLI_CHUNK_BYTES]. */
+static hsort_status read_codes(struct select_run *run, char *chunk)
+{
+    const size_t width = run->in.element.bytes, code_bytes = hsort_type_bytes(run->type);
+    const int64_t most = CLI_CHUNK_BYTES / (int64_t)width;
+    struct engine *engine = run->io.engine;
+    struct key_field fields[HSORT_FIELDS_MAX];
+    record_keys_point(&run->fields, chunk, width, fields);
+    run->io.progress = NULL; // which would see each chunk as all
+    for (int64_t done = 0; done < run->count;) {
+        const int64_t part = run->count - done < most ? run->count - done : most;
+        TRY(record_io_read(&run->io, &run->in, run->first + done, part, chunk));
+        TRY(engine->ops->make_codes(engine, (int)code_bytes, (char *)run->keys + (size_t)done * code_bytes,
+                                    part, fields, run->fields.count, 0, 0));
+        done += part;
+        progress_bytes(&run->progress, "read", done, run->count, run->in.count * (int64_t)width);
+    }
+    return HSORT_OK;
+}
+
+static hsort_status read_keys_or_codes(struct select_run *run)
+{
+    if (!run->options->key)
+        return record_io_read(&run->io, &run->in, run->first, run->count, run->keys);
+    char *chunk = malloc(CLI_CHUNK_BYTES);
+    const hsort_status status =
+        chunk ? read_codes(run, chunk) : status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of records");
+    free(chunk);
+    return status;
+}
+
 /* Not collective, but over the node. */
 static hsort_status read_selected(struct select_run *run)
 {
-    const uint64_t bytes = (uint64_t)run->count * hsort_type_bytes(run->in.type);
+    const uint64_t bytes = (uint64_t)run->count * hsort_type_bytes(run->type);
     const double start = MPI_Wtime();
-    TRY(node_memory_check(run->comm, bytes));
+    TRY(node_memory_check(run->comm, bytes + (run->options->key ? CLI_CHUNK_BYTES : 0)));
     run->keys = malloc((size_t)bytes + 1);
     if (!run->keys)
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory for %" PRId64 " keys", run->in.path, run->count);
     struct trace_span *span = trace_begin(run->comm->trace, "read");
-    TRY(trace_end_with(span, record_io_read(&run->io, &run->in, run->first, run->count, run->keys)));
+    TRY(trace_end_with(span, read_keys_or_codes(run)));
     run->read_seconds = MPI_Wtime() - start;
     return file_check_unchanged(&run->in);
 }
@@ -132,7 +174,7 @@ static hsort_status select_keys(struct select_run *run)
     TRY(comm_agree(run->comm, read_selected(run)));
     const double start = MPI_Wtime();
     const hsort_status status =
-        hsort_select(run->ctx, run->in.type, run->options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING,
+        hsort_select(run->ctx, run->type, run->options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING,
                      run->keys, run->count, run->positions, run->wanted, run->selected, NULL);
     run->select_seconds = MPI_Wtime() - start;
     return status == HSORT_OK ? hsort_get_stats(run->ctx, &run->stats)
@@ -141,32 +183,48 @@ static hsort_status select_keys(struct select_run *run)
 
 /* ---- Report -------------------------------------------------------------------------------------------- */
 
-/* text [REPORT_KEY_TEXT] = the key that was selected there. */
-static const char *selected_text(const struct select_run *run, int which, char *text)
+/* The key that was selected there, or its code. */
+static key_code selected_bits(const struct select_run *run, int which)
 {
-    const size_t bytes = hsort_type_bytes(run->in.type);
+    const size_t bytes = hsort_type_bytes(run->type);
     key_code bits = 0;
     memcpy(&bits, run->selected + (size_t)which * bytes, bytes); // little-endian
-    return report_key_text(run->in.type, bits, text);
+    return bits;
+}
+
+/* "key": a text, or of records one for each field. */
+static void print_key_json(const struct select_run *run, int which, struct json *json)
+{
+    char text[RECORD_FIELD_TEXT];
+    const key_code bits = selected_bits(run, which);
+    if (!run->options->key) {
+        json_text(json, "key", report_key_text(run->type, bits, text));
+        return;
+    }
+    json_open(json, "key", '[');
+    for (int field = 0; field < run->fields.count; field++)
+        json_text(json, NULL, record_field_text(&run->fields, field, bits, text));
+    json_close(json, ']');
 }
 
 static hsort_status print_selected_json(const struct select_run *run, const double *seconds)
 {
     struct json json = {false};
-    char text[REPORT_KEY_TEXT];
     report_open_json(&json);
     report_files_json(&json, "file", "files", &run->in);
     json_integer(&json, "ranks", run->comm->size);
     json_text(&json, "engine", hsort_engine_name(run->stats.engine));
-    json_text(&json, "type", hsort_type_name(run->in.type));
-    json_text(&json, "order", run->options->reverse ? "descending" : "ascending");
-    json_integer(&json, "keys", run->in.count);
+    const char *key = run->options->key;
+    json_text(&json, "type", key ? "record" : hsort_type_name(run->type));
+    json_text(&json, "order", key ? NULL : run->options->reverse ? "descending" : "ascending");
+    json_text(&json, "key", key);
+    json_integer(&json, key ? "records" : "keys", run->in.count);
     json_open(&json, "selected", '[');
     for (int i = 0; i < run->wanted; i++) {
         json_open(&json, NULL, '{');
         json_text(&json, "at", run->words[i]);
         json_integer(&json, "position", run->positions[i]);
-        json_text(&json, "key", selected_text(run, i, text));
+        print_key_json(run, i, &json);
         json_close(&json, '}');
     }
     json_close(&json, ']');
@@ -182,11 +240,18 @@ static hsort_status print_selected_json(const struct select_run *run, const doub
 /* On rank 0. */
 static hsort_status print_selected(const struct select_run *run, const double *seconds)
 {
-    char text[REPORT_KEY_TEXT];
+    char text[RECORD_FIELD_TEXT];
     if (run->options->json)
         return print_selected_json(run, seconds);
-    for (int i = 0; i < run->wanted; i++)
-        printf("%" PRId64 " %s\n", run->positions[i], selected_text(run, i, text));
+    for (int i = 0; i < run->wanted; i++) {
+        const key_code bits = selected_bits(run, i);
+        printf("%" PRId64, run->positions[i]);
+        for (int field = 0; field < run->fields.count; field++)
+            printf(" %s", record_field_text(&run->fields, field, bits, text));
+        if (!run->options->key)
+            printf(" %s", report_key_text(run->type, bits, text));
+        putchar('\n');
+    }
     return report_flush();
 }
 

@@ -1,8 +1,10 @@
 #include "src/command/record_keys.h"
 #include <stdio.h>
 #include <string.h>
+#include "kernels/base/key_width.h"
 #include "kernels/base/status.h"
 #include "src/command/cli.h"
+#include "src/command/report.h"
 #include "src/files/number.h"
 
 enum { WORD_ROOM = 256 };
@@ -41,7 +43,9 @@ static bool is_key_dtype(const struct npy_field *found, hsort_field *field)
     case 'm':
         field->type = HSORT_I64;
         return true;
-    case 'b':
+    case 'b': // 0 and 1
+        field->type = HSORT_U8;
+        return found->bytes == 1;
     case 'S':
     case 'V':
         field->bytes = (int)found->bytes;
@@ -242,4 +246,31 @@ struct engine_elements record_keys_strict(const struct record_keys *keys, const 
     struct engine_elements elements = record_keys_elements(keys, records, record_bytes, 0, count);
     elements.step = 0;
     return elements;
+}
+
+/* ---- Texts --------------------------------------------------------------------------------------------- */
+
+static const char *bytes_text(key_code bits, int bytes, char *text)
+{
+    int kept = bytes, length = 0;
+    while (kept > 1 && (uint8_t)(bits >> 8 * (bytes - kept)) == 0)
+        kept--;
+    for (int i = 0; i < kept; i++) {
+        const unsigned byte = (uint8_t)(bits >> 8 * (bytes - 1 - i));
+        const bool plain = byte > ' ' && byte < 0x7f && byte != '\\';
+        length +=
+            snprintf(text + length, (size_t)(RECORD_FIELD_TEXT - length), plain ? "%c" : "\\x%02x", byte);
+    }
+    return text;
+}
+
+const char *record_field_text(const struct record_keys *keys, int which, key_code code, char *text)
+{
+    struct key_field placed[HSORT_FIELDS_MAX];
+    record_keys_point(keys, NULL, 0, placed);
+    const struct key_field *field = &placed[which];
+    const key_code all = ~(key_code)0 >> (128 - 8 * field->bytes), bits = code >> field->shift & all;
+    if (keys->fields[which].bytes == 0)
+        return report_key_text(keys->fields[which].type, keymap_decode(field->map, bits), text);
+    return bytes_text(field->map.descending ? all ^ bits : bits, field->bytes, text);
 }

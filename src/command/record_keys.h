@@ -45,4 +45,10 @@ struct engine_elements record_keys_strict(const struct record_keys *keys, const 
 /* Bytes of a field. */
 size_t record_field_bytes(const hsort_field *field);
 
+/* text [RECORD_FIELD_TEXT] = field `which` of a key, of whose code record_keys_point() says where it lies, without blanks: a number
+ * as report_key_text() has it; bytes as they are, without zeros at the end but for the first one, and as \xNN what is no printable
+ * character, a blank or a backslash. Returns text. Not collective. */
+enum { RECORD_FIELD_TEXT = 4 * HSORT_KEY_BYTES_MAX + 1 };
+const char *record_field_text(const struct record_keys *keys, int which, key_code code, char *text);
+
 #endif

@@ -106,7 +106,7 @@ static hsort_status parse_key_descr(struct npy_text *text, struct dictionary *di
     if (npy_take(text, "[") || npy_take(text, "("))
         return status_fail(
             HSORT_FORMAT,
-            "%s: has a structured dtype, where keys are numbers; sort and check take it with --key NAME",
+            "%s: has a structured dtype, where keys are numbers; sort, check and select take it with --key NAME",
             text->path);
     TRY(npy_take_string(text, &descr));
     if (!read_key_type(descr, dictionary))
@@ -162,7 +162,7 @@ static hsort_status parse_shape(struct npy_text *text, struct dictionary *dictio
         return npy_expected(text, "a tuple instead of a number in parentheses");
     if (dimensions != 1 && !dictionary->any)
         return status_fail(HSORT_FORMAT, "%s: has %d dimensions, where keys have one%s", text->path,
-                           dimensions, dimensions == 2 ? "; sort and check take two with --key COLUMN" : "");
+                           dimensions, dimensions == 2 ? "; sort, check and select take two with --key COLUMN" : "");
     if (dimensions < 1 || dimensions > NPY_DIMENSIONS)
         return status_fail(HSORT_FORMAT, "%s: has %d dimensions; 1 to %d can be read", text->path, dimensions,
                            NPY_DIMENSIONS);

@@ -65,6 +65,20 @@ reported()
     rm wide.raw
     ok 0 select keys.npy -r --at 0 --json
     json "r['order'] == 'descending' and r['selected'][0]['key'] == '49'"
+    ok 2 select records.npy --key b:desc,v --at 0,-1 --json
+    json "r['type'] == 'record' and r['order'] is None and r['key'] == 'b:desc,v' and r['records'] == 1000"
+    json "[s['key'][0] for s in r['selected']] == ['pear', 'apple'] and len(r['selected'][0]['key']) == 2"
+    ok 1 gen -n 500 --format gensort --ascii -o lines.txt
+    ok 3 select lines.txt --format gensort --at 0,-1
+    "$numpy" - <<'PYTHON' >lines.keys
+import numpy as np
+
+keys = np.sort(np.fromfile("lines.txt", "S100").astype("S10"))
+for place in 0, 499:
+    print(place, keys[place].decode().replace("\\", r"\x5c").replace(" ", r"\x20"))
+PYTHON
+    [ "$(cat "$work.out")" = "$(cat lines.keys)" ] || fail "the first and the last of gensort's keys"
+    rm lines.txt
     ok 0 select keys.npy --at "$(printf '7,%.0s' {1..1023})7"
     [ "$(sort "$work.out" | uniq -c | xargs)" = "1024 $(head -n 1 "$work.out")" ] || fail "1024 places"
     printf 'abbc' >border.raw
@@ -126,8 +140,11 @@ refusals()
     refused 0 3 "missing/c.npy: cannot create" sort keys.npy -o x.npy --unique --counts missing/c.npy
     refused 0 2 "counts its duplicates by itself" check keys.npy --format gensort --unique
     refused 0 2 "--at PLACE is missing" select keys.npy
-    refused 0 2 "records.npy: has a structured dtype|sort and check take it with --key" select records.npy --at 0
-    refused 0 2 "select knows bare keys" select keys.npy --at 0 --format gensort
+    refused 0 2 "records.npy: has a structured dtype|sort, check and select take it with --key" select records.npy --at 0
+    refused 0 2 "-r is of bare keys: write KEY:desc" select records.npy --key a -r --at 0
+    refused 0 2 "--record and --key: one lacks the other" select keys.npy --at 0 --record 8
+    refused 2 2 "keys.npy: has plain keys, which --key is not for" select keys.npy --key 0 --at 0
+    refused 2 2 "records.npy: --key: the keys have 18 bytes together" select records.npy --key a,b,v --at 0
     local place
     for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3 "$(printf %060d 5)"; do
         refused 0 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100%" \
@@ -143,6 +160,7 @@ refusals()
             done
             for site in read changed; do
                 HYPERSORT_FAULT=$site:$rank refused 3 3 "rank $rank on " select keys.npy --at 5
+                HYPERSORT_FAULT=$site:$rank refused 3 3 "rank $rank on " select records.npy --key b --at 5
             done
         done
     fi

@@ -75,9 +75,9 @@ def keys_case(rng, case):
     unique_case(rng, case, names, little, little.dtype, [codes_of(keys, descends)], ["-r"] if descends else [])
 
 
-def structured_case(rng, case):
+def draw_structured(rng, count):
+    """Records, their codes, and how --key names what they are ordered by."""
     dtype, fields = draw_dtype(rng)
-    count = draw_count(rng)
     array = rng.integers(0, 256, (count, dtype.itemsize), dtype=np.uint8).view(dtype).reshape(count)
     codes, words, total = [], [], 0
     for i in rng.permutation(len(fields)):
@@ -91,16 +91,16 @@ def structured_case(rng, case):
             total += size
     # Fields that overlap are written after one another: take the codes anew.
     codes = [codes_of(field_of(array, word.replace(":desc", "")), word.endswith(":desc")) for word in words]
-    unique_case(rng, case, save_parts(rng, array, "in"), array, dtype, codes, ["--key", ",".join(words)])
+    return array, codes, words
 
 
-def select_case(rng, case):
-    """select against np.sort, positions counted with whole numbers."""
-    dtype = np.dtype(str(rng.choice(["<u4", "<i4", "<f4", "<u8", ">i8", ">f8"])))
-    count = 1 + draw_count(rng)
-    keys = np.array(draw_values(rng, dtype, count) if rng.random() < 0.5 else rng.integers(0, 10**6, count).astype(dtype))
-    descends = rng.random() < 0.5
-    ordered = np.sort(keys)[::-1] if descends else np.sort(keys)
+def structured_case(rng, case):
+    array, codes, words = draw_structured(rng, draw_count(rng))
+    unique_case(rng, case, save_parts(rng, array, "in"), array, array.dtype, codes, ["--key", ",".join(words)])
+
+
+def draw_places(rng, count):
+    """Places of --at, and the positions that they mean, counted with whole numbers."""
     places, positions = [], []
     for _ in range(int(rng.integers(1, 9))):
         draw, number = rng.random(), int(rng.integers(count))
@@ -114,12 +114,30 @@ def select_case(rng, case):
             thousandths = int(rng.integers(0, 100001))
             places.append(str(rng.choice([f"{thousandths // 1000}.{thousandths % 1000:03}%"])))
             positions.append(thousandths * (count - 1) // 100000)
-    case.words = ["select", *save_parts(rng, keys, "in"), "--at", ",".join(places), *(["-r"] if descends else [])]
+    return places, positions
+
+
+def run_select(case, words):
+    """The fields of each line, or None where it fails."""
+    case.words = ["select", *words]
     ended = subprocess.run(case.launch + case.words, capture_output=True, text=True, timeout=300, check=False)
     if ended.returncode or ended.stderr:
         case.why.append(f"exit code {ended.returncode}: {ended.stderr.strip()}")
+        return None
+    return [line.split() for line in ended.stdout.splitlines()]
+
+
+def select_case(rng, case):
+    """select against np.sort."""
+    dtype = np.dtype(str(rng.choice(["<u4", "<i4", "<f4", "<u8", ">i8", ">f8"])))
+    count = 1 + draw_count(rng)
+    keys = np.array(draw_values(rng, dtype, count) if rng.random() < 0.5 else rng.integers(0, 10**6, count).astype(dtype))
+    descends = rng.random() < 0.5
+    ordered = np.sort(keys)[::-1] if descends else np.sort(keys)
+    places, positions = draw_places(rng, count)
+    found = run_select(case, [*save_parts(rng, keys, "in"), "--at", ",".join(places), *(["-r"] if descends else [])])
+    if found is None:
         return
-    found = [line.split() for line in ended.stdout.splitlines()]
     # The digits of a float tell it from all others of its type: they are the same number once they are of that type.
     kind = (lambda key: float(dtype.type(key))) if dtype.kind == "f" else int
     expected = [(position, kind(ordered[position])) for position in positions]
@@ -127,11 +145,38 @@ def select_case(rng, case):
         case.why.append(f"{found}, not {expected}")
 
 
+def field_text(values, place):
+    """What select prints of a field; of a float, what it should be read as."""
+    dtype = values.dtype
+    if dtype.kind in "SV":
+        read = np.ascontiguousarray(values[place : place + 1]).tobytes()
+        return "".join(chr(c) if 32 < c < 127 and c != 92 else f"\\x{c:02x}" for c in read.rstrip(b"\0") or b"\0")
+    return float(values[place]) if dtype.kind == "f" else str(int(values[place].astype("<i8") if dtype.kind in "Mm" else values[place]))
+
+
+def select_records_case(rng, case):
+    """select --key against np.lexsort."""
+    count = 1 + draw_count(rng)
+    array, codes, words = draw_structured(rng, count)
+    order = np.lexsort(codes[::-1])
+    places, positions = draw_places(rng, count)
+    found = run_select(case, [*save_parts(rng, array, "in"), "--at", ",".join(places), "--key", ",".join(words)])
+    if found is None:
+        return
+    fields = [field_of(array, word.replace(":desc", "")) for word in words]
+    expected = [[str(position)] + [field_text(field, order[position]) for field in fields] for position in positions]
+    for line in found:
+        for i, field in enumerate(fields[: len(line) - 1]):
+            line[i + 1] = float(field.dtype.type(line[i + 1])) if field.dtype.kind == "f" else line[i + 1]
+    if found != expected:
+        case.why.append(f"{found}, not {expected}")
+
+
 def main():
     seed, cases = int(sys.argv[1]), int(sys.argv[2])
     program = sys.argv[4:] + [sys.argv[3]]
     rng, failures = np.random.default_rng(seed), 0
-    kinds = [keys_case, structured_case, select_case]
+    kinds = [keys_case, structured_case, select_case, select_records_case]
     for number in range(cases):
         case = Case(program, RANKS[int(rng.integers(len(RANKS)))])
         kinds[number % len(kinds)](rng, case)

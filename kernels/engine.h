@@ -295,7 +295,8 @@ struct engine_partition_ops {
                                   const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out);
 
     /* Sort what sort_regions() has left since the last call of this, or since scatter(), where it lies in
-     * `out`, which must still be there. *unsorted: it is too much for that; somebody has to sort all of it.
+     * `out`, which must still be there. *unsorted: it was too much for that, and somebody has to sort all of it. What is in no order
+     * is then stored as what is sorted: as bits with decode, else as codes.
      * raw as for sort_regions(); scratch [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
     hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);

@@ -14,13 +14,14 @@ enum {
     NEIGHBOURS,      // of the sample's codes: at the map's bounds, perhaps, and one off
     SIGNED,          // floating point numbers of either sign, of all magnitudes down to 2^-40
     STRAGGLERS,      // two ranges far apart, and few keys between them, of which a sample may have none
+    FULL_REGIONS,    // evenly over trial.full_regions of the 256 of a foreign map
     SHAPES
 };
 
 static inline const char *shape_name(int shape)
 {
-    static const char *const names[] = {"ZIPF",       "FAR_CLUSTERS", "MEASURED",
-                                        "NEIGHBOURS", "SIGNED",       "STRAGGLERS"};
+    static const char *const names[] = {"ZIPF",   "FAR_CLUSTERS", "MEASURED",    "NEIGHBOURS",
+                                        "SIGNED", "STRAGGLERS",   "FULL_REGIONS"};
     return shape < PATTERNS ? pattern_names[shape] : names[shape - PATTERNS];
 }
 
@@ -29,7 +30,9 @@ struct trial {
     hsort_order order;
     int shape, ranks, log;
     int64_t count;
-    bool foreign; // the map is one of uniform keys
+    int full_regions;
+    size_t settle_bytes; // of scratch, to settle
+    bool foreign;        // the map is one of uniform keys
     bool decode;
     bool late; // nothing is looked at before the end: calls follow each other without a wait
     char what[160];
@@ -88,6 +91,8 @@ static inline key_code partition_trial_bits(const struct trial *trial, struct ke
         return keymap_decode(map, check_random(random) % 4096 == 0
                                       ? wide >> (128 - bits)
                                       : (wide >> (134 - bits)) + (wide % 2 << (bits - 2)));
+    case FULL_REGIONS:
+        return keymap_decode(map, (wide >> (128 - bits)) * (unsigned)trial->full_regions / 256);
     default:
         CHECK(trial->shape < PATTERNS, "nobody makes keys of shape %s", shape_name(trial->shape));
         return key_of((enum pattern)trial->shape, bits, i, trial->count, random);

@@ -176,7 +176,7 @@ static bool settle(const struct trial *trial, const struct raw_keys *raw, void *
 {
     bool unsorted = true;
     must(ops->partition->settle_regions(engine, raw->map.key_bytes, raw, workspace,
-                                        buffer_keys(&settle_scratch), SETTLE_BYTES, &unsorted),
+                                        buffer_keys(&settle_scratch), trial->settle_bytes, &unsorted),
          trial->what);
     buffer_guards(&settle_scratch, trial->what);
     return unsorted;
@@ -464,10 +464,26 @@ static void try_count(int64_t count, int kind, int shape, uint64_t *random)
                           .ranks = rank_counts[(draw >> 8) % 6],
                           .log = draw_sample_log(draw >> 16),
                           .count = count,
+                          .settle_bytes = SETTLE_BYTES,
                           .decode = draw & 4,
                           .late = draw & 8};
     trial.foreign = shape == NEIGHBOURS || (draw & 48) == 0;
     run_trial(&trial, random);
+}
+
+/* More buckets than a list has room for, none of which a block can sort, or fewer and no scratch for any: what is left in no order
+ * must be stored as what is sorted. Two ranks of even keys, in regions of the most buckets that a level makes. */
+static void test_left(uint64_t random)
+{
+    static struct trial trials[] = {{HSORT_I32, HSORT_ASCENDING, FULL_REGIONS, 2, ENGINE_SAMPLE_LOG_MIN,
+                                     120000007, 5, SETTLE_BYTES, true, true, true, ""},
+                                    {HSORT_F32, HSORT_DESCENDING, FULL_REGIONS, 2, ENGINE_SAMPLE_LOG_MIN,
+                                     48000011, 2, SETTLE_BYTES / 64, true, true, true, ""}};
+    for (int i = 0; i < 2; i++) {
+        const int left = seen.left;
+        run_trial(&trials[i], &random);
+        CHECK(seen.left > left, "%s: all is sorted: there was nothing to see", trials[i].what);
+    }
 }
 
 static void test_trials(bool small, uint64_t random)
@@ -488,6 +504,7 @@ static void test_trials(bool small, uint64_t random)
     for (int s = 0; s < (int)(sizeof large_shapes / sizeof large_shapes[0]); s++)
         for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2)
             try_count(2000003 + 1000003 * s, kind_of_width(key_bytes, s), large_shapes[s], &random);
+    test_left(random);
 }
 
 #ifdef HSORT_FAULTS

@@ -22,7 +22,7 @@ struct cuda_result {
     key_code probes[ENGINE_SEARCH_MAX];
     int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
     struct engine_inspection inspection;
-    int32_t verdict;                        /* of a kernel that the host waits for: first_level.cuh, cluster.cu */
+    int32_t verdict;                        /* of a kernel that the host waits for: wait_for_word() */
     uint64_t left;                          /* by MSD levels; the number of the last one in the upper half: msd.cu */
     int64_t cut;                            /* keys of one run among the first of a merge */
     int32_t alive;                          /* written by the first kernel, when the engine opens */
@@ -144,15 +144,19 @@ static inline hsort_status cuda_grant_shared(struct cuda_engine *engine, const v
 }
 
 /* Wait until a kernel on `stream` has made is_done() true, by a word in pinned memory. The host watches it itself: to be woken takes
- * longer than to sort some thousand keys. Errors of the stream end the wait. */
+ * longer than to sort some thousand keys. Errors of the stream end the wait; HSORT_INTERNAL: all is done, and it is not true. */
 template <typename DONE>
 static inline hsort_status wait_until(cudaStream_t stream, DONE is_done)
 {
     enum { LOOKS = 1000 }; // between two questions to the driver, which take much longer
     for (unsigned looks = 1; !is_done(); looks++) {
         const cudaError_t state = looks % LOOKS == 0 ? cudaStreamQuery(stream) : cudaErrorNotReady;
-        if (state != cudaErrorNotReady)
-            TRY_CUDA(state);
+        if (state == cudaErrorNotReady)
+            continue;
+        TRY_CUDA(state);
+        if (!is_done())
+            return status_fail(HSORT_INTERNAL, "a kernel has ended without the word that the host waits for");
+        break;
     }
     // What the kernel has written before that word is not read sooner than the word, by no kind of processor.
     std::atomic_thread_fence(std::memory_order_acquire);

@@ -225,9 +225,12 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
             K value;
             is_one_value(split, bucket, ends_of_bucket(split.splitters, bucket), &value);
             fill_keys(out + task.goal, task.count, stored_key(coding, value));
-        } else {
+        } else if (task.number < level.left_room) {
             copy_giant<S::WARPS>(scratch + task.begin, place_of_waiting(coding, out) + task.goal, task.count,
-                                 task.number < level.left_room ? &level.next_left[task.number] : NULL);
+                                 &level.next_left[task.number]);
+        } else { // it is on no list, so nobody comes back for it
+            for (uint32_t k = threadIdx.x; k < task.count; k += blockDim.x)
+                out[task.goal + k] = stored_key(coding, scratch[task.begin + k]);
         }
         __syncthreads(); // before the next one takes the memory
     }

@@ -473,25 +473,33 @@ static hsort_status cuda_order_regions(struct engine *base, int key_bytes, const
     return cuda_check(cudaMemcpyAsync(left_count, kept, sizeof *kept, cudaMemcpyDefault, stream), "regions in order");
 }
 
-/* Another level for what is left, as segments of scratch [room]. *fits: there was room for each. */
+/* Another level for those of a list for which scratch [room] suffices, as its segments. The others are stored as they are, in no
+ * order; also those that are on no list, by rest_kernel(). *all: there are no others. */
 template <typename K>
 static hsort_status settle_once(struct cuda_engine *engine, const struct raw_keys *raw,
                                 const struct level_tables<K> &level, const struct left_list *list, K *scratch,
-                                int64_t room, bool *fits)
+                                int64_t room, bool *all)
 {
     struct level_input input = {};
-    *fits = list->count <= level.left_room;
-    for (uint32_t i = 0; i < list->count && *fits; i++) {
+    const uint32_t listed = min(list->count, level.left_room);
+    *all = listed == list->count;
+    for (uint32_t i = 0; i < listed; i++) {
         const int64_t first = (int64_t)list->entries[i].first, keys = (int64_t)list->entries[i].count;
-        *fits = scratch_keys(keys) <= room;
-        if (*fits && !has_room(&input, LEVEL_SEGMENTS, 1, keys, room)) {
+        K *const codes = (K *)((uintptr_t)first * sizeof(K));
+        if (scratch_keys(keys) > room) {
+            *all = false;
+            if (raw->decode && !is_numbered(raw))
+                TRY(keys_map(engine, raw->map, false, codes, codes, keys));
+            continue;
+        }
+        if (!has_room(&input, LEVEL_SEGMENTS, 1, keys, room)) {
             TRY(queue_regions(engine, input, raw, level, scratch));
             input = {};
         }
         add_segment(&input, keys, first, (int)i);
-        add_piece(&input, (const void *)((uintptr_t)first * sizeof(K)), keys, tile_keys<K>(engine));
+        add_piece(&input, codes, keys, tile_keys<K>(engine));
     }
-    return *fits ? queue_regions(engine, input, raw, level, scratch) : HSORT_OK;
+    return queue_regions(engine, input, raw, level, scratch);
 }
 
 static hsort_status cuda_settle_regions(struct engine *base, int key_bytes, const struct raw_keys *raw,
@@ -504,18 +512,22 @@ static hsort_status cuda_settle_regions(struct engine *base, int key_bytes, cons
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         struct partition_memory<K> memory = lay_out_partition<K>(workspace);
-        for (bool fits = true;;) {
+        for (bool all_settled = true;;) {
             struct left_list list = {};
+            bool all = true;
             uint32_t left;
             TRY(copy_left_count(engine, memory.level.left_count, &left));
+            if (left == 0) {
+                *unsorted = !all_settled || fault_hit(FAULT_LEFT);
+                return HSORT_OK;
+            }
             hsort_status status = fetch_left(engine, memory.left, &memory.level, left, &list);
-            if (status == HSORT_OK && list.count > 0)
+            if (status == HSORT_OK)
                 status = settle_once(engine, raw, memory.level, &list, (K *)scratch,
-                                     (int64_t)(scratch_bytes / sizeof(K)), &fits);
+                                     (int64_t)(scratch_bytes / sizeof(K)), &all);
             free(list.entries);
-            *unsorted = !fits || fault_hit(FAULT_LEFT);
-            if (status != HSORT_OK || list.count == 0 || *unsorted)
-                return status;
+            TRY(status);
+            all_settled = all_settled && all;
         }
     });
 }

@@ -6,7 +6,8 @@
 #include "kernels/base/lesser.h"
 
 enum {
-    TOTAL_LOG_MAX = 44, // positions times the size of a sample take 62 bits
+    // A position times the size of a sample, and one more, must fit 63 bits: first_part_from().
+    TOTAL_LOG_MAX = 62 - ENGINE_SAMPLE_LOG_MAX,
     // Keys of a sample, about: the more ranks, the fewer regions has each, and the more even these must be.
     SAMPLE_OF_RANK = 1 << 13
 };

@@ -78,9 +78,10 @@ const struct option_row cli_rows[] = {
     {"summary", 0, CHECK, COMMON, ONE_TEXT, "FILE", FIELD(summary),
      "--format gensort: write what valsort -o does; valsort -s reads it. Of\n"
      "no records it is empty. Not beside --against"},
-    {"unique", 0, SORT | CHECK | PLAN, COMMON, FLAG, NULL, FIELD(unique),
+    {"unique", 0, SORT | PLAN, COMMON, FLAG, NULL, FIELD(unique),
      "one of each key: of equal ones, or of records with equal keys, the\n"
-     "first; check: no key may be there twice"},
+     "first"},
+    {"unique", 0, CHECK, COMMON, FLAG, NULL, FIELD(unique), "no key may be there twice"},
     {"counts", 0, SORT | CHECK, COMMON, ONE_TEXT, "FILE", FIELD(counts),
      "with --unique: write how many there were of each key, <i8; check, of\n"
      "bare keys, not of records: with --against OTHER, which must hold each\n"
@@ -92,10 +93,12 @@ const struct option_row cli_rows[] = {
     {"values-output", 'O', SORT, COMMON, ONE_TEXT, "FILE", FIELD(values_output),
      "the file to write the values to"},
     {"value-bytes", 0, SORT | PLAN, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},
-    {"type", 0, GEN | SORT | CHECK | SELECT | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)),
-     FIELD(type),
+    {"type", 0, GEN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
      "of the keys, or as NumPy or C call it where it means one type (uint32,\n"
-     "<u4, double; not int); gen: u64; .npy files name it themselves"},
+     "<u4, double; not int); u64, unless it is given"},
+    {"type", 0, SORT | CHECK | SELECT | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
+     "of the keys, or as NumPy or C call it where it means one type (uint32,\n"
+     "<u4, double; not int); .npy files name it themselves"},
     {"dist", 0, GEN, COMMON, TEXT, "DIST", FIELD(distribution),
      "distribution, from the list below (uniform)"},
     {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
@@ -278,6 +281,8 @@ static const char *option_hint(const struct cli_options *options, const char *wo
     hint[0] = '\0';
     if (strncmp(word, "--", 2) != 0)
         return hint;
+    if (strncmp(word, "--desc", 6) == 0 && find_row(options->command, 'r'))
+        return ": -r is of bare keys, KEY:desc of records";
     nearest_begin(&nearest, word + 2, strcspn(word + 2, "="));
     for (int row = 0; row < ROWS; row++)
         if (cli_rows[row].commands & 1u << options->command)

@@ -109,7 +109,7 @@ static void print_rank(int rank, const hsort_rank_info *info)
     printf("rank %-7d %s", rank, info->host);
     if (info->numa_node >= 0)
         printf(", NUMA node %d", info->numa_node);
-    printf(", %d cores (cpus %s%s)\n", info->cores, info->cpus,
+    printf(", %d core%s (cpus %s%s)\n", info->cores, info->cores == 1 ? "" : "s", info->cpus,
            info->bound_by_launcher == 1 ? ", bound by the launcher" : "");
     if (info->gpu_index >= 0)
         printf("             GPU %d: %s, %s, %s, %s\n", info->gpu_index, info->gpu_name, info->gpu_uuid,

@@ -197,6 +197,15 @@ static const struct {
                {".fits", "SIMPLE  ="},
                {".csv", NULL},
                {".txt", NULL},
+               {".tsv", NULL},
+               {".json", NULL},
+               {".fa", NULL},
+               {".fasta", NULL},
+               {".fq", NULL},
+               {".fastq", NULL},
+               {".sam", NULL},
+               {".vcf", NULL},
+               {".bed", NULL},
                {".npy", "\x93NUMPY"}}; // under another name
 enum { FOREIGN = sizeof foreign / sizeof *foreign, START_MOST = 9 };
 

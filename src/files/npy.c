@@ -161,8 +161,12 @@ static hsort_status parse_shape(struct npy_text *text, struct dictionary *dictio
     if (dimensions == 1 && !comma)
         return npy_expected(text, "a tuple instead of a number in parentheses");
     if (dimensions != 1 && !dictionary->any)
-        return status_fail(HSORT_FORMAT, "%s: has %d dimensions, where keys have one%s", text->path,
-                           dimensions, dimensions == 2 ? "; sort, check and select take two with --key COLUMN" : "");
+        return status_fail(
+            HSORT_FORMAT, "%s: has %d dimensions, where keys have one%s", text->path, dimensions,
+            dimensions != 2          ? ""
+            : dictionary->is_fortran ? "; two are taken with --key COLUMN, but in C order, which "
+                                       "numpy.ascontiguousarray() makes"
+                                     : "; sort, check and select take two with --key COLUMN");
     if (dimensions < 1 || dimensions > NPY_DIMENSIONS)
         return status_fail(HSORT_FORMAT, "%s: has %d dimensions; 1 to %d can be read", text->path, dimensions,
                            NPY_DIMENSIONS);
@@ -234,8 +238,9 @@ static hsort_status measure_element(const char *path, const struct dictionary *d
         return status_fail(HSORT_FORMAT, "%s: .npy header with elements of 0 bytes", path);
     if (dictionary->is_fortran && dictionary->dimensions > 1)
         return status_fail(HSORT_FORMAT,
-                           "%s: has %d dimensions in Fortran order; only rows in C order can be moved", path,
-                           dictionary->dimensions);
+                           "%s: has %d dimensions in Fortran order; only rows in C order can be moved, which "
+                           "numpy.ascontiguousarray() makes",
+                           path, dictionary->dimensions);
     *element_bytes = bytes;
     return HSORT_OK;
 }

@@ -39,6 +39,8 @@ bad_usage()
     refused 0 2 "unexpected argument 'gen'" help version gen
     refused 0 2 "option '--out=out' can be --output or --output-format; see" sort in --out=out
     refused 0 2 "unknown option '--thraeds=3' (did you mean --threads?)" sort in -o out --thraeds=3
+    refused 0 2 "unknown option '--descending': -r is of bare keys, KEY:desc of records" sort in -o out --descending
+    refused 0 2 "unknown option '--descending'; see" gather in -o out --descending
     refused 0 2 "'direkt' is none of auto|(did you mean direct?)" sort in -o out --exchange direkt
     refused 0 2 "'gaus' is no distribution (did you mean gauss?)" gen -n 1 --dist gaus -o out
     refused 0 2 "--types: 'U64' is none of u32|(did you mean u64?)" bench --types U64

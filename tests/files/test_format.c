@@ -31,9 +31,10 @@ static void test_resolve(void)
         const char *path;
         enum file_format format;
         const char *foreign; /* the suffix of another format; NULL: none */
-    } names[] = {{"a.npy", FILE_NPY, NULL},     {"a.NPY", FILE_NPY, NULL}, {"a.b/c.Npy", FILE_NPY, NULL},
-                 {"a.npy.bin", FILE_RAW, NULL}, {"npy", FILE_RAW, NULL},   {"a.npy/keys", FILE_RAW, NULL},
-                 {"a.npz", FILE_RAW, ".npz"},   {"a.H5", FILE_RAW, ".h5"}, {"a.csv", FILE_RAW, ".csv"},
+    } names[] = {{"a.npy", FILE_NPY, NULL},       {"a.NPY", FILE_NPY, NULL}, {"a.b/c.Npy", FILE_NPY, NULL},
+                 {"a.npy.bin", FILE_RAW, NULL},   {"npy", FILE_RAW, NULL},   {"a.npy/keys", FILE_RAW, NULL},
+                 {"a.npz", FILE_RAW, ".npz"},     {"a.H5", FILE_RAW, ".h5"}, {"a.csv", FILE_RAW, ".csv"},
+                 {"a.fasta", FILE_RAW, ".fasta"}, {"a.FQ", FILE_RAW, ".fq"}, {"a.bed", FILE_RAW, ".bed"},
                  {"a.csv.bin", FILE_RAW, NULL}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *foreign = file_foreign_suffix(names[i].path);

@@ -49,7 +49,7 @@ WRONG = [
     ("sort", hypersort.sort, KEYS, KEYS.reshape(4, 10), "2 dimensions"),
     ("sort of a number", hypersort.sort, KEYS, 3.0, "no dimension"),
     ("sort of complex", hypersort.sort, KEYS, KEYS.astype("c16"), "no key type"),
-    ("sort of text", hypersort.sort, KEYS, KEYS.astype("S8"), "sort_records()"),
+    ("sort of text", hypersort.sort, KEYS, KEYS.astype("S8"), "argsort_columns()"),
     ("sort of records", hypersort.sort, KEYS, RECORDS, "sort_records()"),
     ("sort of long double", hypersort.sort, KEYS, KEYS.astype("g"), "no key type"),
     ("sort of objects", hypersort.sort, KEYS, OBJECTS, "objects"),

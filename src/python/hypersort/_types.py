@@ -51,7 +51,11 @@ def key_type_of(dtype: np.dtype, name: str) -> KeyType:
     """The key type of an array called `name`, or TypeError."""
     found = find_key_type(dtype)
     if found is None:
-        hint = ": use sort_records()" if dtype.names is not None or is_bytes(dtype) else ""
+        hint = ""
+        if dtype.names is not None:
+            hint = ": give a field, as a['NAME']; sort_records(), argsort_columns() and check_records() take several"
+        elif is_bytes(dtype):
+            hint = ": argsort_columns() orders such, and take() moves them"
         raise TypeError(f"{name} has the dtype {dtype}, which is no key type{hint}")
     return found
 

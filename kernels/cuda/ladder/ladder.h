@@ -60,53 +60,38 @@ enum rung_widths {
     RUNG_WIDE    /* keys alone of 16 bytes too */
 };
 
-/* The columns of LADDER for one rung. */
-static inline enum rung_order rung_order(int rung)
-{
-    switch (rung) {
-#define X(number, name, order, ...) \
-    case number:                    \
-        return RUNG_##order;
-        LADDER(X)
-#undef X
-    }
-    return RUNG_UNSTABLE;
-}
+/* The row of LADDER for one rung; UNSTABLE, RADIX, NARROW for a number that is no rung. */
+struct rung_row {
+    enum rung_order order;
+    enum rung_kind kind;
+    enum rung_widths widths;
+};
 
-static inline bool rung_is_network(int rung)
-{
-    switch (rung) {
-#define X(number, name, order, kind, ...) \
-    case number:                          \
-        return RUNG_##kind == RUNG_NETWORK;
-        LADDER(X)
-#undef X
-    }
-    return false;
-}
-
-static inline enum rung_takes rung_takes(int rung)
-{
-    switch (rung) {
-#define X(number, name, order, kind, takes, ...) \
-    case number:                                 \
-        return RUNG_##takes;
-        LADDER(X)
-#undef X
-    }
-    return RUNG_CODES;
-}
-
-static inline bool rung_is_wide(int rung)
+static inline struct rung_row rung_row_of(int rung)
 {
     switch (rung) {
 #define X(number, name, order, kind, takes, widths, ...) \
     case number:                                         \
-        return RUNG_##widths == RUNG_WIDE;
+        return {RUNG_##order, RUNG_##kind, RUNG_##widths};
         LADDER(X)
 #undef X
     }
-    return false;
+    return {RUNG_UNSTABLE, RUNG_RADIX, RUNG_NARROW};
+}
+
+static inline enum rung_order rung_order(int rung)
+{
+    return rung_row_of(rung).order;
+}
+
+static inline bool rung_is_network(int rung)
+{
+    return rung_row_of(rung).kind == RUNG_NETWORK;
+}
+
+static inline bool rung_is_wide(int rung)
+{
+    return rung_row_of(rung).widths == RUNG_WIDE;
 }
 
 #ifdef __cplusplus

@@ -198,23 +198,29 @@ static inline int64_t divide_up(int64_t count, int64_t by)
 extern "C" {
 #endif
 
-/* The kernels behind the engine's functions of the same names: contracts in engine.h, arguments checked,
- * counts > 0, device current. All on STREAM_WORK. */
-hsort_status keys_map(struct cuda_engine *engine, struct keymap map, bool encoding, void *to, const void *from,
-                      int64_t count); /* encode(), or decode() */
-hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
-                         const int64_t *positions, int count, key_code *codes);
-hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys, int64_t count,
-                          struct engine_inspection *found);
+/* engine_ops.encode() and .decode(): inspect.cu; engine_ops.merge(): merge.cu. Contracts in engine.h, arguments checked,
+ * counts > 0, device current. On STREAM_WORK. */
+hsort_status keys_map(struct cuda_engine *engine, struct keymap map, bool encoding, void *to,
+                      const void *from, int64_t count); /* encode(), or decode() */
 hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
                         const void *b, int64_t b_count, void *out);
-hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs, const int64_t *run_offset,
+
+/* engine_ops.gather() and .inspect(): inspect.cu. */
+hsort_status keys_gather(struct engine *engine, int key_bytes, const void *keys, const int64_t *positions,
+                         int count, key_code *codes);
+hsort_status keys_inspect(struct engine *engine, struct keymap map, const void *keys, int64_t count,
+                          struct engine_inspection *found);
+
+/* engine_ops.merge_runs() and .search(): merge_runs.cu. */
+hsort_status keys_merge_runs(struct engine *engine, int key_bytes, void *runs, const int64_t *run_offset,
                              int k, void *out, void **merged);
-hsort_status keys_search(struct cuda_engine *engine, int key_bytes, const void *keys, int64_t count,
+hsort_status keys_search(struct engine *engine, int key_bytes, const void *keys, int64_t count,
                          const key_code *probes, int probe_count, int64_t *less, int64_t *not_greater);
-hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
-                      const void *b, int64_t b_count, int64_t outputs, int64_t *from_a);
-hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count);
+
+/* engine_ops.cut() and .swap(): cut_swap.cu. */
+hsort_status keys_cut(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
+                      int64_t b_count, int64_t outputs, int64_t *from_a);
+hsort_status keys_swap(struct engine *engine, int key_bytes, void *a, void *b, int64_t count);
 
 /* engine_ops.copy() and .transfer(): copy.cu. */
 hsort_status copy_bytes(struct engine *engine, enum engine_stream stream, void *to, const void *from, size_t bytes);

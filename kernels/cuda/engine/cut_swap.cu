@@ -39,9 +39,13 @@ static hsort_status find_cut(struct cuda_engine *engine, const K *a, int64_t a_c
     return HSORT_OK;
 }
 
-extern "C" hsort_status keys_cut(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
+extern "C" hsort_status keys_cut(struct engine *base, int key_bytes, const void *a, int64_t a_count,
                                  const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
 {
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    *from_a = 0;
+    TRY(kernel_takes("cut", key_bytes));
     TRY(with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         return find_cut(engine, (const K *)a, a_count, (const K *)b, b_count, outputs);
@@ -73,9 +77,14 @@ static __global__ void __launch_bounds__(PASS_THREADS)
     }
 }
 
-extern "C" hsort_status keys_swap(struct cuda_engine *engine, int key_bytes, void *a, void *b, int64_t count)
+extern "C" hsort_status keys_swap(struct engine *base, int key_bytes, void *a, void *b, int64_t count)
 {
+    struct cuda_engine *engine = (struct cuda_engine *)base;
     cudaStream_t stream = engine->streams[STREAM_WORK];
+    device_scope scope(engine);
+    TRY(kernel_takes("swap", key_bytes));
+    if (count == 0)
+        return HSORT_OK;
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         const unsigned blocks = (unsigned)divide_up(count, PASS_THREADS * swap_keys<K>);

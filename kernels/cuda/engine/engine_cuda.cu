@@ -346,59 +346,6 @@ static hsort_status engine_merge(struct engine *base, int key_bytes, const void 
     return a_count + b_count > 0 ? keys_merge(cuda(base), key_bytes, a, a_count, b, b_count, out) : HSORT_OK;
 }
 
-static hsort_status engine_merge_runs(struct engine *base, int key_bytes, void *runs, const int64_t *run_offset,
-                                      int k, void *out, void **merged)
-{
-    device_scope scope(cuda(base));
-    *merged = runs;
-    TRY(kernel_takes("merge of runs", key_bytes));
-    return keys_merge_runs(cuda(base), key_bytes, runs, run_offset, k, out, merged);
-}
-
-static hsort_status engine_cut(struct engine *base, int key_bytes, const void *a, int64_t a_count,
-                               const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
-{
-    device_scope scope(cuda(base));
-    *from_a = 0;
-    TRY(kernel_takes("cut", key_bytes));
-    return keys_cut(cuda(base), key_bytes, a, a_count, b, b_count, outputs, from_a);
-}
-
-static hsort_status engine_swap(struct engine *base, int key_bytes, void *a, void *b, int64_t count)
-{
-    device_scope scope(cuda(base));
-    TRY(kernel_takes("swap", key_bytes));
-    return count > 0 ? keys_swap(cuda(base), key_bytes, a, b, count) : HSORT_OK;
-}
-
-static hsort_status engine_gather(struct engine *base, int key_bytes, const void *keys,
-                                  const int64_t *positions, int count, key_code *codes)
-{
-    device_scope scope(cuda(base));
-    TRY(kernel_looks("gather", key_bytes));
-    return count > 0 ? keys_gather(cuda(base), key_bytes, keys, positions, count, codes) : HSORT_OK;
-}
-
-static hsort_status engine_search(struct engine *base, int key_bytes, const void *keys, int64_t count,
-                                  const key_code *probes, int probe_count, int64_t *less,
-                                  int64_t *not_greater)
-{
-    device_scope scope(cuda(base));
-    TRY(kernel_takes("search", key_bytes));
-    if (probe_count == 0)
-        return HSORT_OK;
-    return keys_search(cuda(base), key_bytes, keys, count, probes, probe_count, less, not_greater);
-}
-
-static hsort_status engine_inspect(struct engine *base, struct keymap map, const void *keys, int64_t count,
-                                   struct engine_inspection *found)
-{
-    device_scope scope(cuda(base));
-    TRY(kernel_looks("inspect", map.key_bytes));
-    memset(found, 0, sizeof *found);
-    return count > 0 ? keys_inspect(cuda(base), map, keys, count, found) : HSORT_OK;
-}
-
 /* ---- open and close ------------------------------------------------------------------------------------ */
 
 static __global__ void alive_kernel(int32_t *alive)
@@ -553,11 +500,11 @@ static const struct engine_ops cuda_ops = {
     .sort_workspace = engine_sort_workspace,
     .sort = engine_sort,
     .merge = engine_merge,
-    .merge_runs = engine_merge_runs,
-    .cut = engine_cut,
-    .swap = engine_swap,
-    .gather = engine_gather,
-    .search = engine_search,
+    .merge_runs = keys_merge_runs,
+    .cut = keys_cut,
+    .swap = keys_swap,
+    .gather = keys_gather,
+    .search = keys_search,
     .make_codes = elements_make_codes,
     .split_codes = elements_split_codes,
     .take = elements_take,
@@ -566,7 +513,7 @@ static const struct engine_ops cuda_ops = {
     .write_runs = runs_write,
     .count_keys = counted_count_keys,
     .write_counted = counted_write,
-    .inspect = engine_inspect,
+    .inspect = keys_inspect,
     .inspect_elements = elements_inspect,
 };
 

@@ -151,9 +151,15 @@ static hsort_status launch_inspect(struct cuda_engine *engine, struct keymap map
     return HSORT_OK;
 }
 
-extern "C" hsort_status keys_inspect(struct cuda_engine *engine, struct keymap map, const void *keys,
+extern "C" hsort_status keys_inspect(struct engine *base, struct keymap map, const void *keys,
                                      int64_t count, struct engine_inspection *found)
 {
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    TRY(kernel_looks("inspect", map.key_bytes));
+    memset(found, 0, sizeof *found);
+    if (count == 0)
+        return HSORT_OK;
     TRY(with_any_key_type(map.key_bytes, [&](auto key) {
         return launch_inspect(engine, map, (const decltype(key) *)keys, count);
     }));
@@ -176,10 +182,15 @@ static __global__ void gather_kernel(const K *keys, int count, struct cuda_resul
         result->codes[i] = keys[result->positions[i]];
 }
 
-extern "C" hsort_status keys_gather(struct cuda_engine *engine, int key_bytes, const void *keys,
+extern "C" hsort_status keys_gather(struct engine *base, int key_bytes, const void *keys,
                                     const int64_t *positions, int count, key_code *codes)
 {
+    struct cuda_engine *engine = (struct cuda_engine *)base;
     cudaStream_t stream = engine->streams[STREAM_WORK];
+    device_scope scope(engine);
+    TRY(kernel_looks("gather", key_bytes));
+    if (count == 0)
+        return HSORT_OK;
     memcpy(engine->result->positions, positions, (size_t)count * sizeof *positions);
     TRY(with_any_key_type(key_bytes, [&](auto key) {
         gather_kernel<<<1, ENGINE_GATHER_MAX, 0, stream>>>((const decltype(key) *)keys, count, engine->result);

@@ -44,12 +44,17 @@ static __global__ void __launch_bounds__(SEARCH_THREADS)
     result->not_greater[i] = thread_find(keys, less, count, code, true);
 }
 
-extern "C" hsort_status keys_search(struct cuda_engine *engine, int key_bytes, const void *keys,
-                                    int64_t count, const key_code *probes, int probe_count, int64_t *less,
+extern "C" hsort_status keys_search(struct engine *base, int key_bytes, const void *keys, int64_t count,
+                                    const key_code *probes, int probe_count, int64_t *less,
                                     int64_t *not_greater)
 {
+    struct cuda_engine *engine = (struct cuda_engine *)base;
     cudaStream_t stream = engine->streams[STREAM_WORK];
     const unsigned blocks = (unsigned)divide_up(probe_count, SEARCH_THREADS);
+    device_scope scope(engine);
+    TRY(kernel_takes("search", key_bytes));
+    if (probe_count == 0)
+        return HSORT_OK;
     memcpy(engine->result->probes, probes, (size_t)probe_count * sizeof *probes);
     TRY(with_key_type(key_bytes, [&](auto key) {
         search_kernel<<<blocks, SEARCH_THREADS, 0, stream>>>((const decltype(key) *)keys, count, probe_count,
@@ -139,12 +144,15 @@ static hsort_status merge_groups(struct cuda_engine *engine, int key_bytes, cons
  *
  * Many runs of keys alone could be sorted anew by a rung instead, whose passes do not grow with k; that wants
  * workspace, which a merge is not given. */
-extern "C" hsort_status keys_merge_runs(struct cuda_engine *engine, int key_bytes, void *runs,
+extern "C" hsort_status keys_merge_runs(struct engine *base, int key_bytes, void *runs,
                                         const int64_t *run_offset, int k, void *out, void **merged)
 {
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    *merged = runs;
+    TRY(kernel_takes("merge of runs", key_bytes));
     const int64_t ways = keys_merge_many_fits(engine, key_bytes) ? MERGE_RUNS_MAX : 2;
     struct runs_view view = {run_offset, k, 1, ways};
-    *merged = runs;
     for (; view.stride < k; view.stride *= ways) {
         if (!any_group(view))
             continue;

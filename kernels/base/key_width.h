@@ -67,6 +67,14 @@ static inline hsort_status counted_width_check(int key_bytes)
     }                                                            \
     return 0
 
+/* The same for all widths that there are. */
+#define KEY_RETURN_ANY(key_bytes, function, ...)                   \
+    switch (key_bytes) {                                           \
+        KEY_COUNTED_LIST(KEY_RETURN_CASE, function, (__VA_ARGS__)) \
+        KEY_WIDTH_LIST(KEY_RETURN_CASE, function, (__VA_ARGS__))   \
+    }                                                              \
+    return 0
+
 /* keys[i], a key or a code; 0 for a width that is in neither list, here and below. */
 static inline key_code key_load(int key_bytes, const void *keys, int64_t i)
 {
@@ -120,28 +128,12 @@ KEYTYPE_FN uint16_t keymap_decode_u16(struct keymap map, uint16_t code)
 /* The code of a key, and the key of a code. */
 static inline key_code keymap_encode(struct keymap map, key_code bits)
 {
-#define X(bytes, suffix, type, unused) \
-    case bytes:                        \
-        return keymap_encode_##suffix(map, (type)bits);
-    switch (map.key_bytes) {
-        KEY_COUNTED_LIST(X, )
-        KEY_WIDTH_LIST(X, )
-    }
-#undef X
-    return 0;
+    KEY_RETURN_ANY(map.key_bytes, keymap_encode, map, bits);
 }
 
 static inline key_code keymap_decode(struct keymap map, key_code code)
 {
-#define X(bytes, suffix, type, unused) \
-    case bytes:                        \
-        return keymap_decode_##suffix(map, (type)code);
-    switch (map.key_bytes) {
-        KEY_COUNTED_LIST(X, )
-        KEY_WIDTH_LIST(X, )
-    }
-#undef X
-    return 0;
+    KEY_RETURN_ANY(map.key_bytes, keymap_decode, map, code);
 }
 
 /* One key's share of the fingerprint, whatever its width. */

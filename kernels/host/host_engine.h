@@ -31,6 +31,13 @@ static inline int64_t part_begin(int64_t count, int part, int parts)
     return count / parts * part + (part < count % parts ? part : count % parts);
 }
 
+/* Bits up to the highest one set; 0 for 0. */
+static inline int bit_width(uint128 bits)
+{
+    const uint64_t upper = (uint64_t)(bits >> 64), lower = (uint64_t)bits;
+    return upper ? 128 - __builtin_clzll(upper) : lower ? 64 - __builtin_clzll(lower) : 0;
+}
+
 /* Where a kernel can be made to fail: nothing else lets one fail on the host. */
 static inline hsort_status kernel_passes(const char *name)
 {

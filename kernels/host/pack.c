@@ -50,22 +50,6 @@ static uint32_t words_for(int keys, int width)
     return (uint32_t)((keys * width + WORD_BITS - 1) / WORD_BITS);
 }
 
-/* Bits from the lowest up to the highest one. */
-static inline int bits_of_u32(uint32_t value)
-{
-    return value == 0 ? 0 : 32 - __builtin_clz(value);
-}
-
-static inline int bits_of_u64(uint64_t value)
-{
-    return value == 0 ? 0 : 64 - __builtin_clzll(value);
-}
-
-static inline int bits_of_u128(uint128 value)
-{
-    return value >> 64 ? 64 + bits_of_u64((uint64_t)(value >> 64)) : bits_of_u64((uint64_t)value);
-}
-
 #define KEY_WIDTH_BODY "kernels/host/pack_body.h"
 #include "kernels/host/for_key_widths.h"
 

@@ -13,7 +13,7 @@ static void NAMED(measure_block)(const KEY *keys, int64_t block, int64_t count, 
         most = first[i] > most ? first[i] : most;
     }
     ((KEY *)parts->first)[block] = parts->to_smallest ? least : first[0];
-    parts->ends[block] = (uint32_t)NAMED(bits_of)(parts->to_smallest ? (KEY)(most - least) : all);
+    parts->ends[block] = (uint32_t)bit_width(parts->to_smallest ? (KEY)(most - least) : all);
 }
 
 /* Bits wait in `pending` until they fill a word; of a wide difference a word at a time. */

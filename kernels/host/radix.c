@@ -91,13 +91,6 @@ struct radix_thread {
 };
 _Static_assert(sizeof(struct radix_thread) % LINE_BYTES == 0, "every thread's lines are aligned");
 
-/* Bits up to the highest one set; 0 for 0. */
-static inline int bit_width(uint128 bits)
-{
-    const uint64_t upper = (uint64_t)(bits >> 64), lower = (uint64_t)bits;
-    return upper ? 128 - __builtin_clzll(upper) : lower ? 64 - __builtin_clzll(lower) : 0;
-}
-
 /* The bits that a cached sort goes by: `number` digits of `bits` each, those above the lowest `shift`. */
 struct digits {
     int number, bits, shift;

@@ -54,31 +54,29 @@ typedef uint64_t bound_u32, bound_u64;
 typedef uint128 bound_u128 __attribute__((aligned(sizeof(uint64_t))));
 _Static_assert(BOUNDS * sizeof(bound_u128) <= sizeof(struct engine_map), "the bounds fit a map");
 
-/* One thread's part of the keys, in the workspace. */
+/* One thread's part of the keys. The workspace begins with one for each thread. */
 struct partition_part {
     // Place of its next key of a region, or NOWHERE; before that: their number.
     _Alignas(ALIGNMENT) int64_t next[ENGINE_REGIONS];
     bool ascends, descends;
 };
 
-/* All of the workspace: it begins with a part for each thread. */
-struct partition_space {
-    struct partition_part *parts;
-    char *radix; // [radix_workspace(threads)]
-};
-
-static struct partition_space space_at(int threads, void *workspace)
+/* What lies behind them: [radix_workspace(threads)]. */
+static void *radix_space(int threads, void *workspace)
 {
-    struct partition_space space = {.parts = workspace};
-    space.radix = (char *)(space.parts + threads);
-    return space;
+    return (struct partition_part *)workspace + threads;
+}
+
+size_t host_split_workspace(int threads)
+{
+    return (size_t)threads * sizeof(struct partition_part);
 }
 
 static size_t host_partition_workspace(const struct engine *engine, int key_bytes)
 {
     const int threads = host_threads(engine);
     (void)key_bytes;
-    return (size_t)threads * sizeof(struct partition_part) + radix_workspace(threads);
+    return host_split_workspace(threads) + radix_workspace(threads);
 }
 
 static size_t sample_words(int key_bytes, int log)
@@ -151,7 +149,8 @@ static hsort_status host_partition_map(struct engine *engine, int key_bytes, con
     *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
     memcpy(sorted, codes, (size_t)(sample * code_bytes));
-    radix_sort(threads, code_bytes, sorted, sorted + sample_words(key_bytes, log), sample, space_at(threads, workspace).radix);
+    radix_sort(threads, code_bytes, sorted, sorted + sample_words(key_bytes, log), sample,
+               radix_space(threads, workspace));
     memset(map, 0, sizeof *map); // all of its bytes travel
     KEY_CALL(key_bytes, make_bounds, (const void *)sorted, sample / ENGINE_REGIONS, (void *)map->bytes);
     *made = true;
@@ -194,18 +193,23 @@ static void place_parts(int key_bytes, const struct engine_map *map, bool all_mo
     }
 }
 
+static void count_parts(int threads, int key_bytes, const struct raw_keys *raw, int64_t count,
+                        const struct engine_map *map, struct partition_part *parts)
+{
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+    for (int part = 0; part < threads; part++)
+        KEY_CALL(key_bytes, count_part, raw, part_begin(count, part, threads),
+                 part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
+}
+
 static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                          int64_t count, const struct engine_map *map, void *workspace,
                                          int64_t *counts, bool *ascends, bool *descends)
 {
     const int threads = host_threads(engine);
-    struct partition_part *parts = space_at(threads, workspace).parts;
+    struct partition_part *parts = workspace;
     TRY(kernel_takes("count of regions", key_bytes));
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
-    for (int part = 0; part < threads; part++) {
-        const int64_t from = part_begin(count, part, threads), until = part_begin(count, part + 1, threads);
-        KEY_CALL(key_bytes, count_part, raw, from, until, (const void *)map->bytes, &parts[part]);
-    }
+    count_parts(threads, key_bytes, raw, count, map, parts);
     *ascends = *descends = false;
     for (int part = 0; part < threads; part++) {
         *ascends |= parts[part].ascends;
@@ -221,7 +225,7 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
                                            void *to)
 {
     const int threads = host_threads(engine);
-    struct partition_part *parts = space_at(threads, workspace).parts;
+    struct partition_part *parts = workspace;
     TRY(kernel_takes("partition", key_bytes));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++) {
@@ -229,11 +233,6 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
         KEY_CALL(key_bytes, move_part, raw, from, until, (const void *)map->bytes, &parts[part], to);
     }
     return HSORT_OK;
-}
-
-size_t host_split_workspace(int threads)
-{
-    return (size_t)threads * sizeof(struct partition_part);
 }
 
 hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_regions *regions, int64_t first,
@@ -247,10 +246,7 @@ hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_re
     const struct host_pair_values values = {
         .from = pairs->values, .first = first, .to = regions->values, .bytes = pair_carried_bytes(regions)};
     TRY(kernel_takes("split of pairs", width));
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
-    for (int part = 0; part < threads; part++)
-        KEY_CALL(width, count_part, &raw, part_begin(count, part, threads),
-                 part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
+    count_parts(threads, width, &raw, count, map, parts);
     place_parts(width, map, true, parts, threads, counts);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++)
@@ -348,7 +344,7 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
                                       const struct raw_keys *raw, void *workspace, void *scratch, void *out)
 {
     const int threads = host_threads(engine);
-    char *radix = space_at(threads, workspace).radix;
+    char *radix = radix_space(threads, workspace);
     struct region_place regions[ENGINE_PIECES_MAX];
     TRY(kernel_takes("sort of regions", key_bytes));
     const int found = copy_pieces(threads, key_bytes, map, pieces, count, out, regions);

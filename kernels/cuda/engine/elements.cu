@@ -99,17 +99,7 @@ static hsort_status with_code_type(int code_bytes, F run)
 template <typename F>
 static hsort_status with_part_type(int bytes, F run)
 {
-    switch (bytes) {
-    case 1:
-        return run(uint8_t());
-    case 2:
-        return run(uint16_t());
-    case 4:
-        return run(uint32_t());
-    case 8:
-        return run(uint64_t());
-    }
-    return status_fail(HSORT_INTERNAL, "no keys of elements of %d bytes", bytes);
+    return KEY_IS_COUNTED(bytes) ? with_counted_type(bytes, run) : with_narrow_key_type(bytes, run);
 }
 
 /* The words in which numbers can be loaded: of 4 or 8 bytes; 0: the field is no such number. */

@@ -35,10 +35,11 @@ static __device__ void list_fills(uint64_t filled, uint64_t begin, int region,
  * gaps. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
-    place_regions_kernel(const struct region_counts *counts, bool fills, struct level_tables<K> level,
+    place_regions_kernel(bool fills, struct level_tables<K> level,
                          volatile int64_t *told, volatile int64_t *flags, volatile int32_t *verdict)
 {
     __shared__ uint64_t sums[2][SPLIT_BUCKETS / WARP];
+    const struct region_counts *counts = level.region_counts;
     const int region = threadIdx.x;
     wait_for_kernels_before();
     const struct split_head<K> split = *level.splits;

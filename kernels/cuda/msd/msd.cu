@@ -149,7 +149,7 @@ template <typename K, typename LAST>
 static hsort_status batch_segment(const struct msd_sort<K, LAST> &sort, const K *from, int64_t first,
                                   int64_t count, int left, struct level_input *input)
 {
-    if (!has_room(input, sort.memory.segments, 1, count, sort.scratch_room))
+    if (!has_room(input, sort.memory.segments, count, sort.scratch_room))
         TRY(flush_level(sort, input));
     add_segment(input, count, first, left);
     add_piece(input, from, count, tile_keys<K>(sort.engine));
@@ -187,8 +187,8 @@ static hsort_status queue_first(const struct msd_sort<K, LAST> &sort, const FIRS
     add_segment(&input, count, begin, left);
     add_piece(&input, from, count, tile_keys<K>(sort.engine));
     TRY(queue_splits(sort.engine, first, input, plan_of_first<K>(sort.engine, count), level));
-    TRY(queue_count(sort.engine, first, from, count, level, level.region_counts, NULL));
-    TRY(queue_places(sort.engine, true, level, level.region_counts));
+    TRY(queue_count(sort.engine, first, from, count, level, NULL));
+    TRY(queue_places(sort.engine, true, level));
     TRY(queue_scatter(sort.engine, first, input, level, via));
     // of the rest only values that are written anew
     return queue_rest(sort.engine, sort.last, level, 0, via, sort.goal + begin);
@@ -313,7 +313,7 @@ static hsort_status sort_by_extents(const struct msd_sort<K, LAST> &sort, const 
     TRY_CUDA(cudaMemsetAsync(sort.memory.heads, 0, end_of_rows(next.extents) - (char *)sort.memory.heads,
                              sort.engine->streams[STREAM_WORK]));
     TRY(queue_splits(sort.engine, first, input, plan_of_first<K>(sort.engine, count), level));
-    TRY(queue_count(sort.engine, first, from, count, level, level.region_counts, &level.head->is_mixed));
+    TRY(queue_count(sort.engine, first, from, count, level, &level.head->is_mixed));
     level.extents = next.extents;
     TRY(queue_extents(sort.engine, first, from, count, level));
     TRY(wait_for_regions(sort.engine, regions, &verdict));

@@ -309,8 +309,8 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes, con
         struct region_counts *regions = memory.first.region_counts;
         TRY_CUDA(cudaMemsetAsync(regions, 0, sizeof *regions, stream)); // the split was made elsewhere
         TRY_CUDA(cudaMemsetAsync(memory.level.left_count, 0, sizeof *memory.level.left_count, stream));
-        TRY(queue_count(engine, coding, keys, count, memory.first, regions, NULL));
-        return queue_places(engine, false, memory.first, regions);
+        TRY(queue_count(engine, coding, keys, count, memory.first, NULL));
+        return queue_places(engine, false, memory.first);
     }));
     TRY_CUDA(cudaStreamSynchronize(stream));
     for (int region = 0; region < ENGINE_REGIONS; region++)
@@ -492,7 +492,7 @@ static hsort_status settle_once(struct cuda_engine *engine, const struct raw_key
                 TRY(keys_map(engine, raw->map, false, codes, codes, keys));
             continue;
         }
-        if (!has_room(&input, LEVEL_SEGMENTS, 1, keys, room)) {
+        if (!has_room(&input, LEVEL_SEGMENTS, keys, room)) {
             TRY(queue_regions(engine, input, raw, level, scratch));
             input = {};
         }

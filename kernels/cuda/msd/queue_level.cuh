@@ -228,10 +228,11 @@ struct level_input {
     uint32_t tiles;
 };
 
-static inline bool has_room(const struct level_input *input, int most_segments, int pieces, int64_t keys,
-                     int64_t scratch_room)
+/* For another segment, of one piece? */
+static inline bool has_room(const struct level_input *input, int most_segments, int64_t keys,
+                            int64_t scratch_room)
 {
-    return input->segments.count < most_segments && input->pieces.count + pieces <= LEVEL_PIECES &&
+    return input->segments.count < most_segments && input->pieces.count < LEVEL_PIECES &&
            input->scratch + scratch_keys(keys) <= scratch_room;
 }
 
@@ -356,11 +357,10 @@ static hsort_status queue_level(struct cuda_engine *engine, const struct coding 
 static_assert((int)SPLIT_BUCKETS <= (int)ENGINE_SEARCH_MAX,
               "place_regions_kernel() tells the host of each region");
 
-/* Queue the count of keys [count] by the split of the first level; counts: zero; mixed: as count_kernel() says. */
+/* Queue the count of keys [count] by the split of the first level; its counts are zero; mixed: as count_kernel() says. */
 template <typename K, typename FIRST, typename S>
 static hsort_status queue_count(struct cuda_engine *engine, const FIRST &coding, const S *keys, int64_t count,
-                                const struct level_tables<K> &level, struct region_counts *counts,
-                                const uint32_t *mixed)
+                                const struct level_tables<K> &level, const uint32_t *mixed)
 {
     const int64_t vectors =
         divide_up(count * (int64_t)sizeof(S), (int64_t)sizeof(uint4) * COUNT_THREADS * COUNT_VECTORS);
@@ -368,18 +368,17 @@ static hsort_status queue_count(struct cuda_engine *engine, const FIRST &coding,
         return HSORT_OK;
     return launch_behind(engine, "count of regions", count_kernel<K, FIRST, S>,
                          (unsigned)min(vectors, (int64_t)engine->multiprocessors), COUNT_THREADS, 0, coding,
-                         keys, count, level.splits, counts, level.found, mixed);
+                         keys, count, level.splits, level.region_counts, level.found, mixed);
 }
 
 /* Queue where regions begin that have been counted. */
 template <typename K>
-static hsort_status queue_places(struct cuda_engine *engine, bool fills, const struct level_tables<K> &level,
-                                 const struct region_counts *counts)
+static hsort_status queue_places(struct cuda_engine *engine, bool fills, const struct level_tables<K> &level)
 {
     struct cuda_result *result = engine->result;
     *(volatile int32_t *)&result->verdict = FIRST_UNKNOWN;
-    return launch_behind(engine, "places of regions", place_regions_kernel<K>, 1, SPLIT_BUCKETS, 0, counts,
-                         fills, level, result->less, result->not_greater, &result->verdict);
+    return launch_behind(engine, "places of regions", place_regions_kernel<K>, 1, SPLIT_BUCKETS, 0, fills,
+                         level, result->less, result->not_greater, &result->verdict);
 }
 
 /* Queue the scatter of keys [count] to extents, by the split of the first level, and what tells the host of its regions. */

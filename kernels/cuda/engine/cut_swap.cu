@@ -29,28 +29,22 @@ static __global__ void __launch_bounds__(CUT_THREADS)
         *cut = low;
 }
 
-template <typename K>
-static hsort_status find_cut(struct cuda_engine *engine, const K *a, int64_t a_count, const K *b,
-                             int64_t b_count, int64_t outputs)
-{
-    cut_kernel<<<1, CUT_THREADS, 0, engine->streams[STREAM_WORK]>>>(a, a_count, b, b_count, outputs,
-                                                                &engine->result->cut);
-    TRY_LAUNCH("cut");
-    return HSORT_OK;
-}
-
 extern "C" hsort_status keys_cut(struct engine *base, int key_bytes, const void *a, int64_t a_count,
                                  const void *b, int64_t b_count, int64_t outputs, int64_t *from_a)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
+    cudaStream_t stream = engine->streams[STREAM_WORK];
     device_scope scope(engine);
     *from_a = 0;
     TRY(kernel_takes("cut", key_bytes));
     TRY(with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        return find_cut(engine, (const K *)a, a_count, (const K *)b, b_count, outputs);
+        cut_kernel<<<1, CUT_THREADS, 0, stream>>>((const K *)a, a_count, (const K *)b, b_count, outputs,
+                                                  &engine->result->cut);
+        TRY_LAUNCH("cut");
+        return HSORT_OK;
     }));
-    TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
+    TRY_CUDA(cudaStreamSynchronize(stream));
     *from_a = engine->result->cut;
     return HSORT_OK;
 }

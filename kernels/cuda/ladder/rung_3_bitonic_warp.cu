@@ -264,17 +264,11 @@ static hsort_status launch_tiles(struct cuda_engine *engine, columns<K, V> data,
     return HSORT_OK;
 }
 
-template <typename K, typename V>
-static int log_tile_of(columns<K, V>)
-{
-    return warp_tile<K, V>::LOG_TILE;
-}
-
 extern "C" int rung_3_log_tile(const struct sort_args *args)
 {
     int log_tile = 0;
-    with_columns(args, [&](auto data) {
-        log_tile = log_tile_of(data);
+    with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
+        log_tile = warp_tile<decltype(key), decltype(value)>::LOG_TILE;
         return HSORT_OK;
     });
     return log_tile;

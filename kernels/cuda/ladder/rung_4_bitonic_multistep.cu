@@ -127,17 +127,11 @@ static hsort_status sort_bitonic_multistep(struct cuda_engine *engine, struct so
     return HSORT_OK;
 }
 
-template <typename K, typename V>
-static int largest_degree_of(columns<K, V>)
-{
-    return largest_degree<K, V>();
-}
-
 extern "C" int rung_4_largest_degree(const struct sort_args *args)
 {
     int degree = 0;
-    with_columns(args, [&](auto data) {
-        degree = largest_degree_of(data);
+    with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
+        degree = largest_degree<decltype(key), decltype(value)>();
         return HSORT_OK;
     });
     return degree;

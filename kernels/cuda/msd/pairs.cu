@@ -230,11 +230,8 @@ static hsort_status settle_left_pairs(struct pair_sort<K, V, T> &sort)
     for (int half = 1;; half = 1 - half) {
         struct left_list list = {};
         struct level_input input = {};
-        uint32_t *count = (uint32_t *)&engine->result->left;
-        TRY_CUDA(cudaMemcpyAsync(count, level->left_count, sizeof *count, cudaMemcpyDefault,
-                                 engine->streams[STREAM_WORK]));
-        TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
-        const uint32_t left = *(volatile uint32_t *)count;
+        uint32_t left;
+        TRY(copy_left_count(engine, level->left_count, &left));
         if (left == 0)
             return HSORT_OK;
         hsort_status status = fetch_left(engine, sort.memory.left, level, left, &list);

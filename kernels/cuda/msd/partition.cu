@@ -166,17 +166,6 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, co
 
 /* ---- the map ------------------------------------------------------------------------------------------- */
 
-/* Other workspaces may have queued levels since, so what the last one told need not be of this one. */
-static hsort_status copy_left_count(struct cuda_engine *engine, const uint32_t *left_count, uint32_t *left)
-{
-    cudaStream_t stream = engine->streams[STREAM_WORK];
-    int64_t *copied = &engine->result->cut;
-    TRY_CUDA(cudaMemcpyAsync(copied, left_count, sizeof *left_count, cudaMemcpyDefault, stream));
-    TRY_CUDA(cudaStreamSynchronize(stream));
-    memcpy(left, copied, sizeof *left);
-    return HSORT_OK;
-}
-
 template <typename K>
 static hsort_status fetch_split(struct cuda_engine *engine, const struct split<K> *split, struct engine_map *map)
 {

@@ -6,6 +6,7 @@
 #include "kernels/base/first_error.h"
 #include "kernels/cuda/msd/extents.cuh"
 #include <stdlib.h>
+#include <string.h>
 #include <type_traits>
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
@@ -419,6 +420,18 @@ static hsort_status leave_region(struct cuda_engine *engine, const struct level_
     return launch_behind(engine, "a region for another level", leave_region_kernel<K>,
                          engine->multiprocessors * 8, MSD_WRITE_THREADS, 0, piece, tile_keys<K>(engine),
                          out + first, level);
+}
+
+/* How many buckets levels have left. Other workspaces may have queued levels since, so what the last one told need not be
+ * of this one. */
+static inline hsort_status copy_left_count(struct cuda_engine *engine, const uint32_t *left_count, uint32_t *left)
+{
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    int64_t *copied = &engine->result->cut;
+    TRY_CUDA(cudaMemcpyAsync(copied, left_count, sizeof *left_count, cudaMemcpyDefault, stream));
+    TRY_CUDA(cudaStreamSynchronize(stream));
+    memcpy(left, copied, sizeof *left);
+    return HSORT_OK;
 }
 
 /* Fetch the list of what the levels so far have left, `count` buckets, and begin another: level->left is then this

@@ -1,6 +1,9 @@
 #include "kernels/base/host_cores.h"
 #include <inttypes.h>
+#include <unistd.h>
 #include "kernels/base/cgroup.h"
+
+enum { THREADS_PER_UNIT = 4, THREADS_ANYWHERE = 64 };
 
 static void take_tighter(struct host_core_limit *limit, const char *directory, uint64_t quota,
                          uint64_t period)
@@ -44,4 +47,10 @@ struct host_core_limit host_core_limit_below(const char *root)
 struct host_core_limit host_core_limit(void)
 {
     return host_core_limit_below("");
+}
+
+int threads_max(void)
+{
+    const long units = sysconf(_SC_NPROCESSORS_CONF);
+    return units * THREADS_PER_UNIT > THREADS_ANYWHERE ? (int)units * THREADS_PER_UNIT : THREADS_ANYWHERE;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 #include "kernels/base/checksum.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/host_cores.h"
 
 /* Names under which launchers say how many tasks they started, and which one this is. */
 static const struct {

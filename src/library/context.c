@@ -1,6 +1,6 @@
 #include "src/library/context.h"
 #include "kernels/base/first_error.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/host_cores.h"
 #include "kernels/traced_engine.h"
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/packed_paths.h"

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <stdbool.h>
-#include "kernels/base/threads.h"
+#include "kernels/base/host_cores.h"
 #include "kernels/engine.h"
 #include "hypersort.h"
 #include "tests/support/ranks.h"

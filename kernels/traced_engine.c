@@ -2,7 +2,6 @@
 #include "kernels/traced_calls.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 
 enum { LOOKS = 8 }; // at both clocks, of which the shortest counts
 

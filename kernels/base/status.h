@@ -36,4 +36,12 @@ void status_clear(void);
             return try_status_;                                                                               \
     } while (0)
 
+/* Keep `happened` in *first unless that has failed already. For steps that must be taken even after a failure: those that
+ * other ranks wait for, and those that free something. */
+static inline void keep_first_error(hsort_status *first, hsort_status happened)
+{
+    if (*first == HSORT_OK)
+        *first = happened;
+}
+
 #endif

@@ -6,7 +6,6 @@
  */
 #include "mpi/comm/clock.h"
 #include <math.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/trace.h"
 
 enum { QUESTIONS = 10, TAG_CLOCK = 7 };

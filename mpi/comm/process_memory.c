@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "kernels/base/first_error.h"
 
 /* What a rank says of its memory: where some bytes lie, and what they are. A process id alone may name another process, one of
  * the reader's container. */

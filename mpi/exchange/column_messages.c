@@ -1,6 +1,5 @@
 #include "mpi/exchange/column_messages.h"
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/exchange/packed_paths.h"
 #include "mpi/exchange/step_order.h"

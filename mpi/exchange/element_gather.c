@@ -24,7 +24,6 @@
 #include "mpi/exchange/element_gather.h"
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 
 enum { SLICE_BYTES = 64 << 20, CODE_BITS_NARROW = 64, ROOM_PARTS = 8 };

@@ -11,7 +11,6 @@
  *
  * Source: Batcher 1968; Peters, Schulz-Hildebrandt, Luttenberger, section 3.3 (virtual padding, applied to
  * ranks); mpi/README.md. */
-#include "kernels/base/first_error.h"
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/hypercube.h"
 #include "mpi/exchange/merge_from_peer.h"

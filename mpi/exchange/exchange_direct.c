@@ -21,7 +21,6 @@
  * Source: Siebert, Wolf 2011; Solomonik, Kale 2010; mpi/README.md. */
 #include <stdlib.h>
 #include "kernels/base/fault.h"
-#include "kernels/base/first_error.h"
 #include "mpi/exchange/column_messages.h"
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/packed_paths.h"

@@ -34,7 +34,6 @@
  * positions are wanted, and on some rank the kernels have left more codes than they can settle: some have become positions
  * already, and cannot be sorted. */
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "kernels/numbered_keys.h"
 #include "mpi/exchange/batch_source.h"

@@ -9,7 +9,6 @@
  * the last batch the fetch itself waits for that. */
 #include "mpi/exchange/batch_source.h"
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 #include "mpi/exchange/peer_reader.h"
 #include "mpi/exchange/step_order.h"
 

@@ -13,7 +13,6 @@
  * the partner's memory itself is one pass without slots, but its searches wait for the link at every step, so it
  * is slower, and is left for where there is no room for slots. */
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "mpi/exchange/merge_from_peer.h"
 
 enum {

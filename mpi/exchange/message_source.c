@@ -22,7 +22,6 @@
 #include "mpi/exchange/batch_source.h"
 #include <signal.h>
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 #include "mpi/exchange/packed_chunks.h"
 #include "mpi/exchange/step_order.h"
 

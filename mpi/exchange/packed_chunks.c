@@ -3,7 +3,6 @@
 #include "mpi/exchange/packed_chunks.h"
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "mpi/exchange/packed_paths.h"
 
 /* At most two groups are queued or on their way: one is sent while the other is packed. With more the batch would wait for them. */

@@ -1,5 +1,4 @@
 #include "mpi/exchange/pair_partition.h"
-#include "kernels/base/first_error.h"
 #include "mpi/exchange/pair_sorter.h"
 
 enum {

@@ -1,5 +1,4 @@
 #include "mpi/exchange/peer_reader.h"
-#include "kernels/base/first_error.h"
 
 hsort_status peer_reader_open(struct engine *engine, struct peer_reader *reader)
 {

@@ -21,7 +21,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "mpi/comm/process_memory.h"
 
 enum { TAG_PIECE = 6 };

@@ -8,7 +8,6 @@
  * There are P - 1 steps: in step s rank r sends to r + s while it receives from r - s, so every rank is in
  * one sendrecv at a time. Most overlaps are empty, and then nothing is sent, not even a message. */
 #include "mpi/exchange/rebalance.h"
-#include "kernels/base/first_error.h"
 
 struct overlap {
     int64_t begin, count;

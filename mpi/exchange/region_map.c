@@ -1,7 +1,6 @@
 #include "mpi/exchange/region_map.h"
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "kernels/base/lesser.h"
 

@@ -36,7 +36,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 
 enum {

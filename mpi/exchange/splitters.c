@@ -28,7 +28,6 @@
  *
  * Source   Siebert, Wolf, "Parallel sorting with minimal data", 2011 (exact splitting); Solomonik, Kale, "Highly
  *          scalable parallel sorting", 2010 (histogram sort: probes and counts for all splitters at once). */
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/exchange/splitters.h"
 #include <limits.h>

@@ -23,7 +23,6 @@
  * staged pair would keep all others from showing what NVLink does. */
 #include "mpi/transport/path_table.h"
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 
 enum { ALL_PAIRS = 16, SOME_ROUNDS = 4, BUFFER_BYTES = 32 << 20 };
 enum { SMALL_BYTES = 64, FIRST_BYTES = 64 << 10, GROWTH = 8, REPEATS = 3, TAG = 5 };

@@ -3,7 +3,6 @@
  * them may crash on one. So it is asked first, because a wrong no only costs speed, and then probed with
  * messages whose contents are compared, which finds a wrong yes. Whether ranks map each other's memory is
  * only probed (ipc_probe.c). */
-#include "kernels/base/first_error.h"
 #include "mpi/transport/transport.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,6 @@
  * other's memory.
  *
  * A failed rank sends the same messages; its peers read whatever lies there. */
-#include "kernels/base/first_error.h"
 #include "mpi/transport/transport.h"
 #include <stdatomic.h>
 #include <stdlib.h>

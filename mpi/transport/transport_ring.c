@@ -31,7 +31,6 @@
  * Why polling and not MPI_Waitall: MPI makes progress only when called, and does not know of the engine's
  * copies, so one loop asks both. A rank that fails goes on with its messages, whatever they hold, and reports
  * at the end. */
-#include "kernels/base/first_error.h"
 #include "mpi/transport/shared_slots.h"
 #include "mpi/transport/transport.h"
 #include <stdlib.h>

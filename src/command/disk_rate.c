@@ -14,7 +14,6 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "kernels/base/first_error.h"
 #include "src/command/progress.h"
 #include "src/files/file_internal.h"
 

@@ -1,7 +1,6 @@
 #include "src/command/link_rate.h"
 #include <math.h>
 #include <stdio.h>
-#include "kernels/base/first_error.h"
 #include "kernels/engine.h"
 
 enum { LINK_BYTES = 64 << 20, TIMES = 5, WAYS = 2 };

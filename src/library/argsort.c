@@ -1,5 +1,4 @@
 /* The order of keys and of columns, without moving them. */
-#include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
 #include "src/library/element_passes.h"
 

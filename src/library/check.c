@@ -1,4 +1,3 @@
-#include "kernels/base/first_error.h"
 #include "src/library/context_memory.h"
 #include "src/library/sort_stream.h"
 #include "src/library/struct_size.h"

@@ -6,7 +6,6 @@
  *     index       0 1 2 3
  *
  * Rejected: copies of whole arrays, as the sorts take them; a check is to fit beside what it checks. */
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "src/library/context_memory.h"
 #include "src/library/element_call.h"

@@ -1,5 +1,4 @@
 #include "src/library/context.h"
-#include "kernels/base/first_error.h"
 #include "kernels/base/host_cores.h"
 #include "kernels/traced_engine.h"
 #include "mpi/exchange/exchange.h"

@@ -36,7 +36,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "mpi/exchange/run_cuts.h"
 #include "src/library/disk_plan.h"
 

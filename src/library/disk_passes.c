@@ -15,7 +15,6 @@
 #include "src/library/disk_passes.h"
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "src/library/disk_cuts.h"
 #include "src/library/disk_plan.h"
 #include "src/library/pass_pipeline.h"

@@ -10,7 +10,6 @@
 #include "src/library/element_order.h"
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/exchange/element_gather.h"
 #include "src/library/element_pairs.h"

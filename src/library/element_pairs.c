@@ -1,6 +1,5 @@
 #include "src/library/element_pairs.h"
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/exchange/pair_partition.h"
 #include "src/library/sort_memory.h"

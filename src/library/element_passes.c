@@ -11,7 +11,6 @@
  * between the caller's memory and pinned slots. */
 #include "src/library/element_passes.h"
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
 #include "src/library/element_need.h"
 #include "src/library/sort_memory.h"

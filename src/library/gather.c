@@ -1,5 +1,4 @@
 /* Elements to where an index wants them. */
-#include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
 #include "src/library/element_need.h"
 #include "src/library/host_call.h"

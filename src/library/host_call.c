@@ -1,6 +1,5 @@
 #include "src/library/host_call.h"
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "mpi/comm/node_memory.h"
 #include "src/library/context_memory.h"
 

@@ -1,6 +1,5 @@
 #include "src/library/narrow_counts.h"
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 #include "src/library/sort_memory.h"
 #include "src/library/sort_stream.h"
 

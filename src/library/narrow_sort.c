@@ -11,7 +11,6 @@
  * gives the same result, since equal keys have equal bits. */
 #include "src/library/narrow_sort.h"
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "src/library/narrow_counts.h"
 #include "src/library/sort_stream.h"
 

@@ -15,7 +15,6 @@
 #include "src/library/pass_pipeline.h"
 #include <pthread.h>
 #include <stdio.h>
-#include "kernels/base/first_error.h"
 
 hsort_status pipeline_open(struct pipeline *p)
 {

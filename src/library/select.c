@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/checksum.h"
-#include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "src/library/element_call.h"
 #include "src/library/host_call.h"

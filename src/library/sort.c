@@ -18,7 +18,6 @@
  * where ranks agree next, all of them leave with the same status. */
 #include <signal.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/key_width.h"
 #include "mpi/exchange/packed_paths.h"
 #include "mpi/exchange/rebalance.h"

@@ -1,7 +1,6 @@
 /* Sorts of pairs and of records: their order is found by codes, then each element goes to its place, once. Values of 4 and 8
  * bytes of a rank alone travel with their keys instead, where the engine does that. Or all of it in two passes, where it does
  * not fit into engine memory. */
-#include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
 #include "src/library/element_pairs.h"
 #include "src/library/element_passes.h"

@@ -1,7 +1,6 @@
 /* The memory of a sort: what it takes from its context, what it borrows from the caller, and what it can do
  * without. */
 #include "src/library/sort_memory.h"
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"

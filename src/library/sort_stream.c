@@ -1,5 +1,4 @@
 #include "src/library/sort_stream.h"
-#include "kernels/base/first_error.h"
 
 /* ---- looking at keys ----------------------------------------------------------------------------------- */
 

@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "kernels/base/first_error.h"
 #include "kernels/traced_engine.h"
 #include "src/library/context.h"
 #include "src/library/trace_file.h"

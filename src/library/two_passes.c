@@ -9,7 +9,6 @@
  * Memory is taken, and agreed on, before a key moves; so after a lack of it all keys are as they were. */
 #include "src/library/two_passes.h"
 #include <stdlib.h>
-#include "kernels/base/first_error.h"
 #include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"

@@ -9,7 +9,6 @@
  *     ids          0 0 1             1 1             none             1 2 */
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/first_error.h"
 #include "src/library/element_call.h"
 #include "src/library/host_call.h"
 #include "src/library/unique_codes.h"

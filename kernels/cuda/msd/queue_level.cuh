@@ -3,7 +3,6 @@
 #ifndef QUEUE_LEVEL_CUH
 #define QUEUE_LEVEL_CUH
 
-#include "kernels/base/first_error.h"
 #include "kernels/cuda/msd/extents.cuh"
 #include <stdlib.h>
 #include <string.h>

@@ -98,7 +98,7 @@ static inline bool input_has_nans(const struct input *input)
     return input->distribution == INPUT_NAN && input_is_float(input->type);
 }
 
-INPUT_FN uint64_t input_draw(const struct input_source *source, int64_t i, int number)
+KEYTYPE_FN uint64_t input_draw(const struct input_source *source, int64_t i, int number)
 {
     return input_word(source->base, i, number);
 }
@@ -106,13 +106,13 @@ INPUT_FN uint64_t input_draw(const struct input_source *source, int64_t i, int n
 /* ---- Places ------------------------------------------------------------------------------------------- */
 
 /* The word at i / count of the way through all words. */
-INPUT_FN uint64_t input_spread(const struct input *input, int64_t i)
+KEYTYPE_FN uint64_t input_spread(const struct input *input, int64_t i)
 {
     return (uint64_t)(((unsigned __int128)(uint64_t)i << 64) / (uint64_t)input->count);
 }
 
 /* One of R runs: in its j-th of `length` equal parts of all words any word. */
-INPUT_FN uint64_t input_runs(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_runs(const struct input_source *source, int64_t i)
 {
     const int64_t runs = source->input.parameter;
     const int64_t length = source->input.count / runs + (source->input.count % runs != 0);
@@ -124,7 +124,7 @@ INPUT_FN uint64_t input_runs(const struct input_source *source, int64_t i)
  * Feistel network over the halves of a position, each in turn XORed with a hash of the other. It shuffles up to
  * twice as many positions; what falls beyond the count goes on until it falls below ("cycle walking", Black and
  * Rogaway, 2002): one step in two does, at least. */
-INPUT_FN int64_t input_shuffled(const struct input_source *source, int64_t at, bool back)
+KEYTYPE_FN int64_t input_shuffled(const struct input_source *source, int64_t at, bool back)
 {
     enum { ROUNDS = 6 };
     const int low_bits = source->half_bits[0];
@@ -140,7 +140,7 @@ INPUT_FN int64_t input_shuffled(const struct input_source *source, int64_t at, b
 }
 
 /* Position i, or that of the key that it changes places with: positions are paired by the shuffle. */
-INPUT_FN int64_t input_swapped(const struct input_source *source, int64_t i)
+KEYTYPE_FN int64_t input_swapped(const struct input_source *source, int64_t i)
 {
     const int64_t other = input_shuffled(source, i, true) ^ 1;
     const uint64_t chance = input_hash(~source->values, (uint64_t)other >> 1) % 1000;
@@ -152,7 +152,7 @@ INPUT_FN int64_t input_swapped(const struct input_source *source, int64_t i)
 /* ---- Distributions of numbers -------------------------------------------------------------------------- */
 
 /* The mean of 16 uniform words (Irwin-Hall): normal but for its ends, at 6.9 standard deviations. */
-INPUT_FN uint64_t input_gauss(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_gauss(const struct input_source *source, int64_t i)
 {
     enum { GAUSS_DRAWS = 16 };
     uint64_t sum = 0;
@@ -164,7 +164,7 @@ INPUT_FN uint64_t input_gauss(const struct input_source *source, int64_t i)
 /* k of 1 ... 2^20 with probability in proportion to 1/k. Every octave 2^j ... 2^(j+1) - 1 is proposed as
  * often as any other and k as any other of its octave, which is 2^-j; keeping 2^j / k of the proposals makes
  * it 1/k. */
-INPUT_FN uint64_t input_zipf(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_zipf(const struct input_source *source, int64_t i)
 {
     enum { OCTAVES = 21 };
     for (int number = 0; number < INPUT_DRAWS; number++) {
@@ -180,7 +180,7 @@ INPUT_FN uint64_t input_zipf(const struct input_source *source, int64_t i)
 }
 
 /* The same of 1 ... 2^log, log up to 32, with two words to a proposal. */
-INPUT_FN uint64_t input_zipf_of(const struct input_source *source, int64_t i, int log)
+KEYTYPE_FN uint64_t input_zipf_of(const struct input_source *source, int64_t i, int log)
 {
     for (int number = 0; number < INPUT_DRAWS; number += 2) {
         const uint64_t word = input_draw(source, i, number);
@@ -193,7 +193,7 @@ INPUT_FN uint64_t input_zipf_of(const struct input_source *source, int64_t i, in
     return 1; // once in 10^16 keys
 }
 
-INPUT_FN uint64_t input_zipf_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_zipf_key(const struct input_source *source, int64_t i)
 {
     const hsort_type type = source->input.type;
     const int log = source->input.parameter, few = input_exact_bits(type) - 2;
@@ -203,7 +203,7 @@ INPUT_FN uint64_t input_zipf_key(const struct input_source *source, int64_t i)
 }
 
 /* A key of the low `parameter` bits, as many of them as the type holds exactly. */
-INPUT_FN uint64_t input_narrow_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_narrow_key(const struct input_source *source, int64_t i)
 {
     const int most = input_exact_bits(source->input.type);
     const int bits = source->input.parameter < most ? source->input.parameter : most;
@@ -211,13 +211,13 @@ INPUT_FN uint64_t input_narrow_key(const struct input_source *source, int64_t i)
 }
 
 /* The shuffled number, as many of its low bits as the type holds exactly. */
-INPUT_FN uint64_t input_id_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_id_key(const struct input_source *source, int64_t i)
 {
     const uint64_t id = (uint64_t)input_shuffled(source, i, false);
     return input_key_of_number(source->input.type, id & input_ones(input_exact_bits(source->input.type)));
 }
 
-INPUT_FN uint64_t input_entropy(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_entropy(const struct input_source *source, int64_t i)
 {
     uint64_t word = input_draw(source, i, 0);
     for (int number = 1; number < source->input.parameter; number++)
@@ -226,7 +226,7 @@ INPUT_FN uint64_t input_entropy(const struct input_source *source, int64_t i)
 }
 
 /* Any number of digits is equally likely, and then any number of so many digits. Signed ones are positive. */
-INPUT_FN uint64_t input_loguniform_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_loguniform_key(const struct input_source *source, int64_t i)
 {
     const hsort_type type = source->input.type;
     const int least_exponent = type == HSORT_F16 ? -14 : -64, exponents = type == HSORT_F16 ? 30 : 128;
@@ -241,7 +241,7 @@ INPUT_FN uint64_t input_loguniform_key(const struct input_source *source, int64_
 }
 
 /* The key of mantissa * 2^(exponent - 52), the mantissa of 53 bits or 0; integers: times 2 to half their bits. */
-INPUT_FN uint64_t input_key_of_real(hsort_type type, uint64_t mantissa, int exponent)
+KEYTYPE_FN uint64_t input_key_of_real(hsort_type type, uint64_t mantissa, int exponent)
 {
     if (input_is_float(type))
         return input_key_of_f64(type, (uint64_t)(1023 + exponent) << 52 | (mantissa & input_ones(52)));
@@ -250,7 +250,7 @@ INPUT_FN uint64_t input_key_of_real(hsort_type type, uint64_t mantissa, int expo
 
 /* 2 to the power of a normal number, of which the integer part is the exponent. The fraction f, of 52 bits,
  * gives the mantissa 2^f by a cubic, which is right to 0.02 % and ends where the next power begins. */
-INPUT_FN uint64_t input_lognormal_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_lognormal_key(const struct input_source *source, int64_t i)
 {
     // The standard deviation of input_gauss() is 2^64 / sqrt(192); times log2(e).
     const int64_t factor = 20471; // in 1024ths
@@ -268,7 +268,7 @@ INPUT_FN uint64_t input_lognormal_key(const struct input_source *source, int64_t
 /* Of mean 1, by comparisons alone (von Neumann, "Various techniques used in connection with random digits",
  * 1951): a run of falling words u1 > u2 > ... has an odd length, given u1 = u, with probability e^-u. Then u is
  * the fraction, and the runs before, of even lengths, are counted as the integer part. */
-INPUT_FN uint64_t input_exponential_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_exponential_key(const struct input_source *source, int64_t i)
 {
     enum { FRACTION_BITS = 47 }; // of 53, as there are less than 64 runs
     const hsort_type type = source->input.type;
@@ -287,7 +287,7 @@ INPUT_FN uint64_t input_exponential_key(const struct input_source *source, int64
 /* ---- Clusters and genomes ------------------------------------------------------------------------------ */
 
 /* The low 21 bits of a coordinate, each two places from the next. */
-INPUT_FN uint64_t input_every_third(uint64_t bits)
+KEYTYPE_FN uint64_t input_every_third(uint64_t bits)
 {
     bits &= input_ones(21);
     bits = (bits | bits << 32) & UINT64_C(0x001f00000000ffff);
@@ -300,7 +300,7 @@ INPUT_FN uint64_t input_every_third(uint64_t bits)
 /* The Morton code, of 63 bits and a 0, of a point in one of C clusters. A cluster is a cube, full in the middle
  * (Irwin-Hall of 4), in a space that ends where it begins. The logarithm of its size is uniform over 13 powers
  * of 2, which are nine of e, up to the whole space. */
-INPUT_FN uint64_t input_clusters(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_clusters(const struct input_source *source, int64_t i)
 {
     enum { AXIS_BITS = 21, SIZE_LOG_LEAST = 7, SIZE_LOGS = 13 };
     const uint64_t number = input_share(input_draw(source, i, 0), (uint64_t)source->input.parameter);
@@ -322,7 +322,7 @@ INPUT_FN uint64_t input_clusters(const struct input_source *source, int64_t i)
 /* 32 bases of the genome, those from 32 * block on, as 2 bits each. Pieces of 512 bases are alike: of 16, eight
  * are found nowhere else, seven are copies of one of 1024 families, some with 500 times as many as others
  * and with one base in 16 mutated, and one repeats a unit of 1, 2, 4 or 8 bases. */
-INPUT_FN uint64_t input_genome(const struct input_source *source, uint64_t block)
+KEYTYPE_FN uint64_t input_genome(const struct input_source *source, uint64_t block)
 {
     enum { PIECE_BLOCKS = 16, FAMILIES_LOG = 10 };
     const uint64_t piece = input_hash(source->values, block / PIECE_BLOCKS);
@@ -345,7 +345,7 @@ INPUT_FN uint64_t input_genome(const struct input_source *source, uint64_t block
 }
 
 /* The K-mer at position i. */
-INPUT_FN uint64_t input_kmer_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_kmer_key(const struct input_source *source, int64_t i)
 {
     const uint64_t block = (uint64_t)i / 32;
     const int skipped = 2 * (int)(i % 32), bits = 2 * source->input.parameter;
@@ -358,7 +358,7 @@ INPUT_FN uint64_t input_kmer_key(const struct input_source *source, int64_t i)
 /* ---- Special values ------------------------------------------------------------------------------------ */
 
 /* Half of the keys are uniform, the others special values of floats, with both signs. */
-INPUT_FN uint64_t input_odd_float(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_odd_float(const struct input_source *source, int64_t i)
 {
     const uint64_t one = 1;
     const uint64_t sign = one << (input_key_bits(source->input.type) - 1);
@@ -390,7 +390,7 @@ INPUT_FN uint64_t input_odd_float(const struct input_source *source, int64_t i)
 }
 
 /* Half of the keys are uniform, the others lie at the ends and in the middle of the type's range. */
-INPUT_FN uint64_t input_extreme_integer(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_extreme_integer(const struct input_source *source, int64_t i)
 {
     const uint64_t all = input_ones(input_key_bits(source->input.type));
     const uint64_t top = all ^ (all >> 1);
@@ -403,7 +403,7 @@ INPUT_FN uint64_t input_extreme_integer(const struct input_source *source, int64
 /* ---- Key i --------------------------------------------------------------------------------------------- */
 
 /* The word of key i, of those distributions that are of words. */
-INPUT_FN uint64_t input_word_of(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_word_of(const struct input_source *source, int64_t i)
 {
     const struct input *input = &source->input;
     switch (input->distribution) {
@@ -434,7 +434,7 @@ INPUT_FN uint64_t input_word_of(const struct input_source *source, int64_t i)
 }
 
 /* Key i in the low bits of the result, 0 <= i < count; of u128 the one of u64 that it is made of. */
-INPUT_FN uint64_t input_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN uint64_t input_key(const struct input_source *source, int64_t i)
 {
     const hsort_type type = source->input.type;
     switch (source->input.distribution) {
@@ -470,7 +470,7 @@ INPUT_FN uint64_t input_key(const struct input_source *source, int64_t i)
  *     NAN                                   extremes in both halves, so that upper halves repeat over unlike lower ones
  *     MIXTURE                               of one half of all mixtures the upper half, of the others the lower half below
  *                                           a constant */
-INPUT_FN unsigned __int128 input_wide_key(const struct input_source *source, int64_t i)
+KEYTYPE_FN unsigned __int128 input_wide_key(const struct input_source *source, int64_t i)
 {
     const uint64_t key = input_key(source, i), word = input_draw(source, i, 1);
     const unsigned __int128 raised = (unsigned __int128)key << 64;

@@ -110,7 +110,7 @@ static inline struct input_mixture input_mixture_make(hsort_type type, uint64_t 
 /* ---- A key --------------------------------------------------------------------------------------------- */
 
 /* The child that a word leads to. */
-INPUT_FN uint64_t mixture_child(const struct mixture_level *level, uint64_t word)
+KEYTYPE_FN uint64_t mixture_child(const struct mixture_level *level, uint64_t word)
 {
     const uint64_t children = (uint64_t)level->children;
     uint64_t child = 0;
@@ -133,8 +133,8 @@ INPUT_FN uint64_t mixture_child(const struct mixture_level *level, uint64_t word
 }
 
 /* The range of a child. */
-INPUT_FN struct mixture_range mixture_enter(const struct mixture_level *level, struct mixture_range parent,
-                                            uint64_t child)
+KEYTYPE_FN struct mixture_range mixture_enter(const struct mixture_level *level, struct mixture_range parent,
+                                              uint64_t child)
 {
     struct mixture_range range;
     range.node = input_hash(parent.node, child);
@@ -148,8 +148,8 @@ INPUT_FN struct mixture_range mixture_enter(const struct mixture_level *level, s
 }
 
 /* A key of the last range. */
-INPUT_FN uint64_t mixture_last(const struct input_mixture *mixture, struct mixture_range range, uint64_t word,
-                               uint64_t other)
+KEYTYPE_FN uint64_t mixture_last(const struct input_mixture *mixture, struct mixture_range range,
+                                 uint64_t word, uint64_t other)
 {
     // Numbers of hashes: values from 0; the rest beyond any of these.
     const uint64_t constant = UINT64_C(1) << 33;
@@ -172,7 +172,7 @@ INPUT_FN uint64_t mixture_last(const struct input_mixture *mixture, struct mixtu
 }
 
 /* The key of a code: integers and fractions of their order, or a float by its bits, which are made finite. */
-INPUT_FN uint64_t mixture_key(const struct input_mixture *mixture, hsort_type type, uint64_t code)
+KEYTYPE_FN uint64_t mixture_key(const struct input_mixture *mixture, hsort_type type, uint64_t code)
 {
     if (!input_is_float(type) || !mixture->of_codes)
         return input_key_of_word(type, code << (64 - mixture->bits));
@@ -183,8 +183,8 @@ INPUT_FN uint64_t mixture_key(const struct input_mixture *mixture, hsort_type ty
 }
 
 /* Key i of a mixture, whose words are those of `base`. position: how far i is among all keys, as a word. */
-INPUT_FN uint64_t input_mixture_key(const struct input_mixture *mixture, hsort_type type, uint64_t base,
-                                    int64_t i, uint64_t position)
+KEYTYPE_FN uint64_t input_mixture_key(const struct input_mixture *mixture, hsort_type type, uint64_t base,
+                                      int64_t i, uint64_t position)
 {
     struct mixture_range range;
     range.node = mixture->root;

@@ -27,16 +27,10 @@
 #include <string.h>
 #include "kernels/base/keytype.h"
 
-#ifdef __CUDACC__
-#define INPUT_FN static inline __host__ __device__
-#else
-#define INPUT_FN static inline
-#endif
-
 #define INPUT_GAMMA UINT64_C(0x9e3779b97f4a7c15)
 enum { INPUT_DRAWS = 64 };
 
-INPUT_FN uint64_t input_mix(uint64_t z)
+KEYTYPE_FN uint64_t input_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -44,44 +38,44 @@ INPUT_FN uint64_t input_mix(uint64_t z)
 }
 
 /* Word `number` of key i. */
-INPUT_FN uint64_t input_word(uint64_t base, int64_t i, int number)
+KEYTYPE_FN uint64_t input_word(uint64_t base, int64_t i, int number)
 {
     return input_mix(base + ((uint64_t)i * INPUT_DRAWS + (uint64_t)number) * INPUT_GAMMA);
 }
 
 /* A word of two numbers: child `number` of a node, value `number` of a table that is nowhere stored. */
-INPUT_FN uint64_t input_hash(uint64_t node, uint64_t number)
+KEYTYPE_FN uint64_t input_hash(uint64_t node, uint64_t number)
 {
     return input_mix(node + (number + 1) * INPUT_GAMMA);
 }
 
 /* The largest number of `bits` bits, 0 to 64. */
-INPUT_FN uint64_t input_ones(int bits)
+KEYTYPE_FN uint64_t input_ones(int bits)
 {
     return bits == 0 ? 0 : ~UINT64_C(0) >> (64 - bits);
 }
 
 /* The word's share of 0 ... count - 1: the high half of a product, as a remainder would favour low numbers. */
-INPUT_FN uint64_t input_share(uint64_t word, uint64_t count)
+KEYTYPE_FN uint64_t input_share(uint64_t word, uint64_t count)
 {
     return (uint64_t)((unsigned __int128)word * count >> 64);
 }
 
 /* The same of 0 ... most, which may be all words. */
-INPUT_FN uint64_t input_up_to(uint64_t word, uint64_t most)
+KEYTYPE_FN uint64_t input_up_to(uint64_t word, uint64_t most)
 {
     return (uint64_t)((unsigned __int128)word * ((unsigned __int128)most + 1) >> 64);
 }
 
 /* ---- Keys ---------------------------------------------------------------------------------------------- */
 
-INPUT_FN bool input_is_float(hsort_type type)
+KEYTYPE_FN bool input_is_float(hsort_type type)
 {
     return key_mantissa_bits(type) > 0;
 }
 
 /* Of a key. */
-INPUT_FN int input_key_bits(hsort_type type)
+KEYTYPE_FN int input_key_bits(hsort_type type)
 {
     switch (type) {
 #define X(name, short_name, bytes) \
@@ -94,26 +88,26 @@ INPUT_FN int input_key_bits(hsort_type type)
 }
 
 /* Of the largest range 0 ... 2^bits - 1 all of whose integers the type holds, as unsigned ones at least. */
-INPUT_FN int input_exact_bits(hsort_type type)
+KEYTYPE_FN int input_exact_bits(hsort_type type)
 {
     return input_is_float(type) ? key_mantissa_bits(type) + 1 : input_key_bits(type);
 }
 
 /* The infinity of a float. */
-INPUT_FN uint64_t input_infinity(hsort_type type)
+KEYTYPE_FN uint64_t input_infinity(hsort_type type)
 {
     const int mantissa = key_mantissa_bits(type);
     return input_ones(input_key_bits(type) - 1) >> mantissa << mantissa;
 }
 
-INPUT_FN uint64_t input_bits_of_f32(float value)
+KEYTYPE_FN uint64_t input_bits_of_f32(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-INPUT_FN uint64_t input_bits_of_f64(double value)
+KEYTYPE_FN uint64_t input_bits_of_f64(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -122,7 +116,7 @@ INPUT_FN uint64_t input_bits_of_f64(double value)
 
 /* A float of 2 bytes whose bits as f64 are these, positive: what it cannot hold of the mantissa is dropped, f16 are
  * denormals below 2^-14, and no larger than its largest number. */
-INPUT_FN uint64_t input_f16_of_f64(uint64_t bits)
+KEYTYPE_FN uint64_t input_f16_of_f64(uint64_t bits)
 {
     const int exponent = (int)(bits >> 52) - 1023;
     const uint64_t mantissa = bits & input_ones(52);
@@ -135,7 +129,7 @@ INPUT_FN uint64_t input_f16_of_f64(uint64_t bits)
 
 /* The float whose bits as f64 are these, positive. It is 0 or normal, for f32 too, which drops the bits that it lacks, as
  * bf16 does. */
-INPUT_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
+KEYTYPE_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
 {
     if (type == HSORT_F64 || bits == 0)
         return bits;
@@ -147,7 +141,7 @@ INPUT_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
 
 /* The float at the place of `word` among all words, rising from -1 to 1: of as many bits as it has, so that nothing is
  * rounded. */
-INPUT_FN uint64_t input_fraction_of_word(hsort_type type, uint64_t word)
+KEYTYPE_FN uint64_t input_fraction_of_word(hsort_type type, uint64_t word)
 {
     const int mantissa = key_mantissa_bits(type);
     const int64_t fraction = (int64_t)(word >> (63 - mantissa)) - (INT64_C(1) << mantissa);
@@ -162,7 +156,7 @@ INPUT_FN uint64_t input_fraction_of_word(hsort_type type, uint64_t word)
 }
 
 /* The key at the place of `word` among all words: rising, over all integers of a type, floats of [-1, 1). */
-INPUT_FN uint64_t input_key_of_word(hsort_type type, uint64_t word)
+KEYTYPE_FN uint64_t input_key_of_word(hsort_type type, uint64_t word)
 {
     if (input_is_float(type))
         return input_fraction_of_word(type, word);
@@ -172,7 +166,7 @@ INPUT_FN uint64_t input_key_of_word(hsort_type type, uint64_t word)
 }
 
 /* The key of value `number`, which the type can hold exactly. */
-INPUT_FN uint64_t input_key_of_number(hsort_type type, uint64_t number)
+KEYTYPE_FN uint64_t input_key_of_number(hsort_type type, uint64_t number)
 {
     if (type == HSORT_F32)
         return input_bits_of_f32((float)number);
@@ -182,7 +176,7 @@ INPUT_FN uint64_t input_key_of_number(hsort_type type, uint64_t number)
 }
 
 /* The same, or of the largest value of an integer type that does not reach so far. */
-INPUT_FN uint64_t input_key_up_to(hsort_type type, uint64_t number)
+KEYTYPE_FN uint64_t input_key_up_to(hsort_type type, uint64_t number)
 {
     const uint64_t most =
         input_ones((input_key_bits(type) < 64 ? input_key_bits(type) : 64) - key_is_signed(type));
@@ -191,7 +185,7 @@ INPUT_FN uint64_t input_key_up_to(hsort_type type, uint64_t number)
 
 /* The key of a string of `bits` bits, 1 to 64: as an integer, of which a narrow type holds the top bits;
  * floats: at that place of [-1, 1). */
-INPUT_FN uint64_t input_key_of_bits(hsort_type type, uint64_t string, int bits)
+KEYTYPE_FN uint64_t input_key_of_bits(hsort_type type, uint64_t string, int bits)
 {
     if (input_is_float(type))
         return input_key_of_word(type, string << (64 - bits));

@@ -13,7 +13,7 @@
 #include "kernels/base/input_word.h"
 
 /* How far into part `part` its key is drawn: so many 2^-64 of its width. */
-INPUT_FN uint64_t sample_jitter(uint64_t part)
+KEYTYPE_FN uint64_t sample_jitter(uint64_t part)
 {
     return input_mix(part * INPUT_GAMMA);
 }
@@ -27,14 +27,14 @@ struct sample_share {
 };
 
 /* Where part `part` begins: floor(part * total / 2^log). The product itself may not fit. */
-INPUT_FN int64_t sample_part_begin(int64_t part, int64_t total, int log)
+KEYTYPE_FN int64_t sample_part_begin(int64_t part, int64_t total, int log)
 {
     const int64_t whole = total >> log, rest = total & ((INT64_C(1) << log) - 1);
     return part * whole + (part * rest >> log);
 }
 
 /* The global position of key i of a share. */
-INPUT_FN int64_t sample_place(const struct sample_share *share, int i)
+KEYTYPE_FN int64_t sample_place(const struct sample_share *share, int i)
 {
     enum { BITS = 24 }; /* of the fraction: the part may have any width */
     const int64_t part = (int64_t)share->first + i, end = share->before + share->count;

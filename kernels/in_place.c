@@ -34,6 +34,7 @@
  * then fits into scratch, and no parts change places, but k chunks take k / 2 passes over all keys, instead
  * of log2(k) and what the swaps take. */
 #include "kernels/in_place.h"
+#include "kernels/base/lesser.h"
 
 enum {
     WINDOWS = 16 /* a gap below this part of scratch is too small for a window */
@@ -172,21 +173,15 @@ static hsort_status sort_chunks(const struct in_place *p, char *keys, int64_t co
     return merge_neighbours(p, keys, a_count, count - a_count);
 }
 
-/* How many parts of `by` there are in `count`. */
-static int64_t parts_of(int64_t count, int64_t by)
-{
-    return count / by + (count % by != 0);
-}
-
 int64_t in_place_chunk(int64_t count, int64_t scratch_count)
 {
-    const int64_t chunks = scratch_count > 0 ? parts_of(count, scratch_count) : INT64_MAX;
-    return chunks <= ENGINE_CHUNKS_MAX ? parts_of(count, chunks) : 0;
+    const int64_t chunks = scratch_count > 0 ? divide_up(count, scratch_count) : INT64_MAX;
+    return chunks <= ENGINE_CHUNKS_MAX ? divide_up(count, chunks) : 0;
 }
 
 hsort_status in_place_sort(struct engine *engine, int rung, int key_bytes, void *keys, int64_t count,
                            void *scratch, int64_t scratch_count, void *workspace)
 {
     const struct in_place p = {engine, rung, key_bytes, scratch, scratch_count, workspace};
-    return sort_chunks(&p, keys, count, parts_of(count, scratch_count));
+    return sort_chunks(&p, keys, count, divide_up(count, scratch_count));
 }

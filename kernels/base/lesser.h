@@ -1,4 +1,4 @@
-/* The lesser and the greater of two numbers, one held between two, and one rounded up. A leaf. */
+/* The lesser and the greater of two numbers, one held between two, and quotients and multiples rounded up. A leaf. */
 #ifndef LESSER_H
 #define LESSER_H
 
@@ -29,6 +29,12 @@ static inline size_t lesser_bytes(size_t a, size_t b)
 static inline size_t greater_bytes(size_t a, size_t b)
 {
     return a > b ? a : b;
+}
+
+/* How many parts of `by` there are in `count`, the last of which need not be full. */
+static inline int64_t divide_up(int64_t count, int64_t by)
+{
+    return count / by + (count % by != 0);
 }
 
 /* The least multiple of `step` that is no less than `bytes`. */

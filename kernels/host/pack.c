@@ -2,6 +2,7 @@
  * say where each one's words begin; then the words. */
 #include <omp.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "kernels/host/host_engine.h"
 
 enum { WORD_BITS = 32, GROUP = 64 /* blocks that a thread takes at a time */ };
@@ -14,15 +15,10 @@ struct packed_parts {
     uint32_t *ends, *word;
 };
 
-static int64_t block_count(int64_t count)
-{
-    return (count + ENGINE_PACK_KEYS - 1) / ENGINE_PACK_KEYS;
-}
-
 /* Bytes before the words. */
 static int64_t head_bytes(int64_t count, int key_bytes)
 {
-    const int64_t blocks = block_count(count);
+    const int64_t blocks = divide_up(count, ENGINE_PACK_KEYS);
     return blocks * key_bytes + (blocks + 1) * (int64_t)sizeof(uint32_t);
 }
 
@@ -31,8 +27,9 @@ static struct packed_parts packed_parts_of(const struct engine_packing *packing,
                                            int64_t bytes, int key_bytes)
 {
     const int64_t count = packing->count;
-    struct packed_parts parts = {
-        .blocks = block_count(count), .to_smallest = packing->to_smallest, .first = (char *)packed};
+    struct packed_parts parts = {.blocks = divide_up(count, ENGINE_PACK_KEYS),
+                                 .to_smallest = packing->to_smallest,
+                                 .first = (char *)packed};
     parts.ends = (uint32_t *)(parts.first + parts.blocks * key_bytes);
     parts.word = parts.ends + parts.blocks + 1;
     parts.words = (bytes - head_bytes(count, key_bytes)) / (int64_t)sizeof(uint32_t);

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #include <cudaTypedefs.h>
 #include "kernels/base/key_width.h"
+#include "kernels/base/lesser.h"
 #include "kernels/engine.h"
 #include "kernels/cuda/engine/host_slots.h"
 
@@ -187,11 +188,6 @@ static inline hsort_status kernel_looks(const char *what, int key_bytes)
 {
     TRY(any_width_check(key_bytes));
     return kernel_fault(what);
-}
-
-static inline int64_t divide_up(int64_t count, int64_t by)
-{
-    return (count + by - 1) / by;
 }
 
 #ifdef __cplusplus

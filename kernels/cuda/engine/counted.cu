@@ -58,17 +58,10 @@ static __device__ bool is_whole(vector_range range)
     return range.first == 0 && range.last == key_vectors<K>::KEYS;
 }
 
-/* 16 bytes, and the keys in them. Places in it are known when it is compiled, so that it is held in registers. */
-template <typename K>
-union counted_vector {
-    uint4 whole;
-    K keys[key_vectors<K>::KEYS];
-};
-
 /* Load the keys of a vector that there are. */
 template <typename K>
 static __device__ void load_vector(const key_vectors<K> &v, int64_t vector, vector_range range,
-                                   counted_vector<K> *loaded)
+                                   key_vector<K> *loaded)
 {
     const K *keys = v.keys + vector * v.KEYS;
     if (is_whole<K>(range)) {
@@ -106,7 +99,7 @@ static __device__ void add_to_counter(const count_slice &slice, uint32_t value, 
 
 /* Equal keys one behind the other are added at once: where keys repeat, lanes would wait for each other. */
 template <typename K>
-static __device__ void count_vector(const count_slice &slice, const counted_vector<K> &vector,
+static __device__ void count_vector(const count_slice &slice, const key_vector<K> &vector,
                                     vector_range range, unsigned long long *counts)
 {
     constexpr int KEYS = key_vectors<K>::KEYS;
@@ -138,7 +131,7 @@ static __global__ void __launch_bounds__(COUNTED_THREADS)
         counters[word] = 0;
     __syncthreads();
     for (int64_t tile = blockIdx.x; tile * TILE < v.vectors; tile += gridDim.x) {
-        counted_vector<K> loaded[VECTORS];
+        key_vector<K> loaded[VECTORS];
         const int64_t first = tile * TILE + threadIdx.x;
 #pragma unroll
         for (int i = 0; i < VECTORS; i++) {
@@ -223,7 +216,7 @@ static __device__ void write_vector(const key_vectors<K> &v, const counted_keys<
                                     int64_t low, int64_t high)
 {
     const vector_range range = range_of(v, vector);
-    counted_vector<K> made;
+    key_vector<K> made;
     if (range.first >= range.last)
         return;
     const int64_t position = from.first + vector * v.KEYS - v.before; // of key 0 of the vector

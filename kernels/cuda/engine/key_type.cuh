@@ -4,11 +4,22 @@
 #ifndef KEY_TYPE_CUH
 #define KEY_TYPE_CUH
 
+#include <type_traits>
 #include "kernels/base/key_width.h"
 #include "kernels/cuda/engine/cuda_engine.h"
 
 /* No value beside a key. */
 struct no_value {
+};
+
+template <typename V>
+constexpr bool has_value = !std::is_same<V, no_value>::value;
+
+/* 16 bytes, and the keys in them. Places in it are known when it is compiled, so that it is held in registers. */
+template <typename K>
+union key_vector {
+    uint4 whole;
+    K keys[sizeof(uint4) / sizeof(K)];
 };
 
 /* run(K()) with K the unsigned integer of `key_bytes`; what it returns. Errors HSORT_INTERNAL. */

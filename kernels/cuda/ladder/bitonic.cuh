@@ -13,14 +13,10 @@
 #ifndef BITONIC_CUH
 #define BITONIC_CUH
 
-#include <type_traits>
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/ladder.h"
 
 /* ---- elements ------------------------------------------------------------------------------------------ */
-
-template <typename V>
-constexpr bool has_value = !std::is_same<V, no_value>::value;
 
 /* What a comparator moves: a key, and its value where there is one. */
 template <typename K, typename V>

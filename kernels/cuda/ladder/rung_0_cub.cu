@@ -45,10 +45,10 @@ static hsort_status sort_cub(struct cuda_engine *engine, struct sort_args *args,
     if (args->key_bytes == 16 && args->value_bytes == 0)
         return cub_sort_keys<uint128>(engine, args, workspace, workspace_bytes);
     return with_element_types(args->key_bytes, args->value_bytes, [&](auto key, auto value) {
-        if constexpr (std::is_same<decltype(value), no_value>::value)
-            return cub_sort_keys<decltype(key)>(engine, args, workspace, workspace_bytes);
-        else
+        if constexpr (has_value<decltype(value)>)
             return cub_sort_pairs<decltype(key), decltype(value)>(engine, args, workspace, workspace_bytes);
+        else
+            return cub_sort_keys<decltype(key)>(engine, args, workspace, workspace_bytes);
     });
 }
 

@@ -52,7 +52,6 @@
 #include "kernels/cuda/engine/scan.cuh"
 #include "kernels/cuda/ladder/ladder.h"
 #include "kernels/cuda/ladder/tuning.h"
-#include <type_traits>
 
 enum {
     DIGIT_BITS = 2,
@@ -64,9 +63,6 @@ enum {
 
 static_assert(BINS * FIELD_BITS == 64, "the fields fill a word");
 static_assert((SCAN_TILE & (SCAN_TILE - 1)) == 0, "the tree of the scan is complete");
-
-template <typename V>
-static constexpr bool HAS_VALUES = !std::is_empty<V>::value;
 
 template <typename K>
 static __device__ int digit_of(K key, int shift)
@@ -102,14 +98,14 @@ static __global__ void __launch_bounds__(THREADS)
     const uint32_t place = field_of(starts + before, bin);
     if (exists) {
         places[place] = key;
-        if constexpr (HAS_VALUES<V>)
+        if constexpr (has_value<V>)
             value_places[place] = from_values[i];
     }
     __syncthreads();
 
     if (exists) {
         to[i] = places[threadIdx.x];
-        if constexpr (HAS_VALUES<V>)
+        if constexpr (has_value<V>)
             to_values[i] = value_places[threadIdx.x];
     }
     if (threadIdx.x < BINS)
@@ -214,7 +210,7 @@ static __global__ void __launch_bounds__(THREADS)
         const int64_t place =
             (int64_t)destinations[(int64_t)bin * gridDim.x + blockIdx.x] + (int)threadIdx.x - starts[bin];
         to[place] = key;
-        if constexpr (HAS_VALUES<V>)
+        if constexpr (has_value<V>)
             to_values[place] = from_values[i];
     }
 }

@@ -14,13 +14,6 @@
 
 #include "kernels/cuda/ladder/ladder.h"
 
-/* 16 bytes of keys. */
-template <typename K>
-union key_vector {
-    uint4 whole;
-    K keys[sizeof(uint4) / sizeof(K)];
-};
-
 /* By value, to kernels. All false: the keys are codes, and stay that. */
 struct coding {
     struct keymap map;

@@ -22,10 +22,7 @@ template <int KEYS>
 static __device__ void count_buckets(const uint32_t (&buckets)[KEYS], int own, uint32_t *counts)
 {
     const int lane = threadIdx.x % WARP;
-    const uint32_t first_of_row = __shfl_sync(ALL_LANES, buckets[0], 0);
-    const bool hot =
-        __popc(__ballot_sync(ALL_LANES, own > 0 && buckets[0] == first_of_row)) >= SCATTER_HOT_LANES;
-    if (!hot) {
+    if (!is_hot(buckets[0], own > 0)) {
 #pragma unroll
         for (int k = 0; k < KEYS; k++) {
             if (k < own)

@@ -55,13 +55,6 @@ static __device__ uint32_t rank_by_vote(uint32_t bucket, bool exists, uint32_t *
     return is_alike ? of_first + __popc(alike & ((1u << lane) - 1)) : rank;
 }
 
-/* Do many lanes have the bucket of lane 0? */
-static __device__ bool is_hot(uint32_t bucket, bool exists)
-{
-    const uint32_t first = __shfl_sync(ALL_LANES, bucket, 0);
-    return __popc(__ballot_sync(ALL_LANES, exists && bucket == first)) >= SCATTER_HOT_LANES;
-}
-
 /* Rank a thread's keys: its bucket above 16 bits, and its rank among those of the tile below. */
 template <int KEYS, typename EXISTS>
 static __device__ void rank_keys(uint32_t (&buckets)[KEYS], const EXISTS &exists, uint32_t *counts)

@@ -200,6 +200,13 @@ static __device__ void with_split(const struct split_head<K> &head, const K *tre
     run(tree_split<K>{shared_tree, head.levels, head.buckets});
 }
 
+/* Do many lanes have the bucket of lane 0? Whole warps call it. */
+static __device__ bool is_hot(uint32_t bucket, bool exists)
+{
+    const uint32_t first = __shfl_sync(ALL_LANES, bucket, 0);
+    return __popc(__ballot_sync(ALL_LANES, exists && bucket == first)) >= SCATTER_HOT_LANES;
+}
+
 /* ---- what is known of a bucket ------------------------------------------------------------------------- */
 
 /* The splitters with which a bucket and the next one begin. What the first and the last one lack is any value. */

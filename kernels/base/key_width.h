@@ -137,7 +137,7 @@ static inline key_code keymap_decode(struct keymap map, key_code code)
 }
 
 /* One key's share of the fingerprint, whatever its width. */
-static inline void key_fingerprint_add(int key_bytes, key_code bits, uint64_t sum[2])
+KEYTYPE_FN void key_fingerprint_add(int key_bytes, key_code bits, uint64_t sum[2])
 {
     if (key_bytes == sizeof(uint128))
         fingerprint_add_u128(bits, sum);

@@ -92,15 +92,6 @@ static __device__ void block_add(struct partial p, struct engine_inspection *fou
 }
 
 template <typename K>
-static __device__ void add_fingerprint(K bits, uint64_t sum[2])
-{
-    if constexpr (sizeof(K) == sizeof(uint128))
-        fingerprint_add_u128(bits, sum);
-    else
-        fingerprint_add(bits, sum);
-}
-
-template <typename K>
 static __global__ void start_inspection_kernel(struct keymap map, const K *keys, int64_t count,
                                                struct engine_inspection *found)
 {
@@ -129,7 +120,7 @@ static __global__ void __launch_bounds__(PASS_THREADS)
         for (int k = 0; k < pass_keys<K>; k++) {
             const int64_t i = first + k * PASS_THREADS;
             if (i < count) {
-                add_fingerprint(here[k], p.sum);
+                key_fingerprint_add(sizeof(K), here[k], p.sum);
                 if (encode(map, here[k]) < encode(map, left[k]))
                     p.descent = min(p.descent, i);
             }

@@ -55,12 +55,28 @@ static __device__ uint32_t warp_total(uint32_t value)
 #endif
 }
 
-static __device__ int64_t warp_min(int64_t value)
+/* The smallest key of all lanes, or other unsigned number. */
+template <typename K>
+static __device__ K warp_min(K key)
 {
-#pragma unroll
-    for (int flip = WARP / 2; flip > 0; flip /= 2)
-        value = min(value, (int64_t)__shfl_xor_sync(ALL_LANES, (long long)value, flip));
-    return value;
+    static_assert((K)-1 > 0, "halves are compared as unsigned numbers");
+    if constexpr (sizeof(K) == sizeof(uint128)) {
+        const uint64_t upper = (uint64_t)(key >> 64), least = warp_min(upper);
+        return (K)least << 64 | warp_min(upper == least ? (uint64_t)key : UINT64_MAX);
+    } else {
+#if __CUDA_ARCH__ >= 800
+        if constexpr (sizeof(K) == 4)
+            return __reduce_min_sync(ALL_LANES, key);
+        const uint32_t high = __reduce_min_sync(ALL_LANES, (uint32_t)((uint64_t)key >> 32));
+        const uint32_t low =
+            __reduce_min_sync(ALL_LANES, (uint64_t)key >> 32 == high ? (uint32_t)key : UINT32_MAX);
+        return (K)((uint64_t)high << 32 | low);
+#else
+        for (int flip = 1; flip < WARP; flip *= 2)
+            key = min(key, __shfl_xor_sync(ALL_LANES, key, flip));
+        return key;
+#endif
+    }
 }
 
 /* Make `low` and `high` the extremes of those of a warp. */

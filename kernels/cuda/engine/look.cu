@@ -84,7 +84,7 @@ static __device__ void look_at(const struct field_list &fields, const struct loo
 /* Keep the least of a warp's numbers, of which mostly none is one. */
 static __device__ void tell_least(int64_t mine, int64_t *least)
 {
-    mine = warp_min(mine);
+    mine = (int64_t)warp_min((uint64_t)mine);
     if (threadIdx.x % WARP == 0 && mine < INT64_MAX)
         atomicMin((long long *)least, (long long)mine);
 }

@@ -56,7 +56,7 @@ static __device__ void tell_part(uint64_t heads, int64_t first, int64_t *part_he
 {
     __shared__ uint64_t sums[RUN_THREADS / WARP];
     __shared__ int64_t firsts[RUN_THREADS / WARP];
-    const int64_t of_warp = warp_min(first);
+    const int64_t of_warp = (int64_t)warp_min((uint64_t)first);
     if (threadIdx.x % WARP == 0)
         firsts[threadIdx.x / WARP] = of_warp;
     const uint64_t before = block_sum_before(heads, sums); // with a barrier

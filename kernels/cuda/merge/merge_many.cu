@@ -31,7 +31,7 @@
  *          log2(k) times what a merge of two runs takes.
  * Source   Knuth, TAOCP vol. 3, 5.4.6 (forecasting); Varman et al., "Merging multiple lists on
  *          hierarchical-memory multiprocessors", 1991 (the search). */
-#include "kernels/cuda/engine/scan.cuh"
+#include "kernels/cuda/engine/block.cuh"
 #include "kernels/cuda/merge/merge.cuh"
 #include "kernels/cuda/merge/merge_many.h"
 
@@ -172,29 +172,6 @@ static __device__ void block_find_cuts(const struct many_runs<K> &runs, S *share
 }
 
 /* ---- which pages are due ------------------------------------------------------------------------------- */
-
-/* The smallest key of all lanes. */
-template <typename K>
-static __device__ K warp_min(K key)
-{
-    if constexpr (sizeof(K) == sizeof(uint128)) {
-        const uint64_t upper = (uint64_t)(key >> 64), least = warp_min(upper);
-        return (K)least << 64 | warp_min(upper == least ? (uint64_t)key : UINT64_MAX);
-    } else {
-#if __CUDA_ARCH__ >= 800
-        if constexpr (sizeof(K) == 4)
-            return __reduce_min_sync(ALL_LANES, key);
-        const uint32_t high = __reduce_min_sync(ALL_LANES, (uint32_t)((uint64_t)key >> 32));
-        const uint32_t low =
-            __reduce_min_sync(ALL_LANES, (uint64_t)key >> 32 == high ? (uint32_t)key : UINT32_MAX);
-        return (K)((uint64_t)high << 32 | low);
-#else
-        for (int flip = 1; flip < WARP; flip *= 2)
-            key = min(key, __shfl_xor_sync(ALL_LANES, key, flip));
-        return key;
-#endif
-    }
-}
 
 /* What the planning warp knows; each lane of the run of its number. Page p is keys first + p * PAGE on. */
 template <typename K>

@@ -79,11 +79,11 @@ struct exchange_ops {
     bool takes_any_target; /* any counts up to capacity as the target; else full shards first */
 
     /* Can it run between these ranks? This rank's view; all must agree. NULL: always. Not collective. */
-    bool (*can)(const struct comm *comm, const struct engine *engine, const struct transport *transport);
+    bool (*can)(const struct comm *comm, const struct engine *engine);
 
     /* Does it pay for shards of `keys` keys on `size` ranks, beside the entries that follow it in the table?
      * packs: keys are packed on some path of this rank (packed_paths.h). Of two ranks both say the same; of more only what does not
-     * depend on it may be answered, as all must choose the same. Pure. */
+     * depend on it may be answered, as all must choose the same. NULL: always. Pure. */
     bool (*pays)(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes);
 
     /* Make the tables, with the context: so no sort lacks memory for them once keys have moved. *tables is

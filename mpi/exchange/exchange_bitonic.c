@@ -102,13 +102,6 @@ static hsort_status compare_split(struct exchange *x, int partner)
     return status;
 }
 
-/* Two ranks send each other half of their keys in one round. */
-static bool bitonic_pays(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes)
-{
-    (void)engine, (void)size, (void)packs, (void)keys, (void)key_bytes;
-    return true;
-}
-
 static hsort_status run_bitonic(struct exchange *x, bool *done)
 {
     const int rounds = hypercube_rounds(x->comm->size);
@@ -127,4 +120,4 @@ static hsort_status run_bitonic(struct exchange *x, bool *done)
 }
 
 const struct exchange_ops exchange_bitonic = {
-    .kind = HSORT_EXCHANGE_BITONIC, .input = EXCHANGE_TAKES_SORTED, .pays = bitonic_pays, .run = run_bitonic};
+    .kind = HSORT_EXCHANGE_BITONIC, .input = EXCHANGE_TAKES_SORTED, .run = run_bitonic};

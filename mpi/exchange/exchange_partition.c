@@ -415,10 +415,8 @@ static int region_partners(const struct exchange *x)
 }
 
 /* Between any ranks, by whatever transport, if this rank's device can do it. */
-static bool can_partition(const struct comm *comm, const struct engine *engine,
-                          const struct transport *transport)
+static bool can_partition(const struct comm *comm, const struct engine *engine)
 {
-    (void)transport;
     return engine->ops->partition && engine->ops->partition->can(engine) && comm->size <= PARTITION_RANKS_MAX;
 }
 

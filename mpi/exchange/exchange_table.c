@@ -22,7 +22,7 @@ const struct exchange_ops *exchange_choose(hsort_exchange wanted, enum exchange_
             continue;
         if (ops->kind == wanted)
             return ops;
-        if (!pays && ops->pays(engine, size, packs, keys, key_bytes))
+        if (!pays && (!ops->pays || ops->pays(engine, size, packs, keys, key_bytes)))
             pays = ops;
     }
     return input == EXCHANGE_TAKES_RAW && wanted != HSORT_EXCHANGE_AUTO ? NULL : pays;

@@ -261,8 +261,9 @@ static bool is_candidate(const hsort_context *ctx, const struct exchange_ops *op
     // Where keys cannot be partitioned, an exchange of sorted shards stands in.
     const bool is_open = wanted == HSORT_EXCHANGE_AUTO ||
                          (wanted == HSORT_EXCHANGE_PARTITION && ops->input == EXCHANGE_TAKES_SORTED);
-    return is_open && ops->pays(hsort_engine_in_use(ctx), ctx->comm.size,
-                                any_path_packs(&ctx->comm, ctx->engine, ctx->transport), most_keys, 8);
+    return is_open &&
+           (!ops->pays || ops->pays(hsort_engine_in_use(ctx), ctx->comm.size,
+                                    any_path_packs(&ctx->comm, ctx->engine, ctx->transport), most_keys, 8));
 }
 
 /* Find the exchanges that can run between these ranks, and make their tables. A rank that is alone gets the
@@ -275,7 +276,7 @@ static hsort_status open_exchanges(hsort_context *ctx)
         if (!is_candidate(ctx, ops)) // the same on every rank
             continue;
         if (ops->can)
-            TRY(comm_range(&ctx->comm, ops->can(&ctx->comm, ctx->engine, ctx->transport), &all, &some));
+            TRY(comm_range(&ctx->comm, ops->can(&ctx->comm, ctx->engine), &all, &some));
         if (!all)
             continue;
         if (ops->open && !comm_is_alone(&ctx->comm))

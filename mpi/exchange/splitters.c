@@ -61,8 +61,7 @@ struct splitters {
     key_code *gathered;                  /* [size * (1 + offers_max)] */
     int64_t *positions;                  /* [offers_max] */
     key_code *probes, *scratch;          /* [probes_max] */
-    int64_t *own_less, *own_not_greater; /* [probes_max] */
-    int64_t *own_sums, *sums;            /* [2 * probes_max] less and not greater of each probe */
+    int64_t *own, *sums;                 /* [2 * probes_max] less of each probe, then not greater of each */
     int64_t *equal, *equal_before;       /* [size] own keys equal to each splitter; those of lower ranks */
 };
 
@@ -93,9 +92,7 @@ void splitters_close(struct splitters *s)
     free(s->positions);
     free(s->probes);
     free(s->scratch);
-    free(s->own_less);
-    free(s->own_not_greater);
-    free(s->own_sums);
+    free(s->own);
     free(s->sums);
     free(s->equal);
     free(s->equal_before);
@@ -119,15 +116,13 @@ hsort_status splitters_open(int size, struct splitters **splitters)
     s->positions = calloc((size_t)s->offers_max, sizeof *s->positions);
     s->probes = calloc(most, sizeof *s->probes);
     s->scratch = calloc(most, sizeof *s->scratch);
-    s->own_less = calloc(most, sizeof *s->own_less);
-    s->own_not_greater = calloc(most, sizeof *s->own_not_greater);
-    s->own_sums = calloc(2 * most, sizeof *s->own_sums);
+    s->own = calloc(2 * most, sizeof *s->own);
     s->sums = calloc(2 * most, sizeof *s->sums);
     s->equal = calloc(ranks, sizeof *s->equal);
     s->equal_before = calloc(ranks, sizeof *s->equal_before);
     *splitters = s;
-    if (s->splitter && s->offers && s->gathered && s->positions && s->probes && s->scratch && s->own_less &&
-        s->own_not_greater && s->own_sums && s->sums && s->equal && s->equal_before)
+    if (s->splitter && s->offers && s->gathered && s->positions && s->probes && s->scratch && s->own &&
+        s->sums && s->equal && s->equal_before)
         return HSORT_OK;
     splitters_close(s);
     *splitters = NULL;
@@ -329,14 +324,14 @@ static int choose_probes(struct splitters *s, int offers_max)
 
 static hsort_status count_below_probes(struct splitters *s, const struct exchange *x, int probes)
 {
+    int64_t *less = s->own, *not_greater = s->own + probes;
     hsort_status status = HSORT_OK;
-    memset(s->own_less, 0, (size_t)probes * sizeof *s->own_less);
-    memset(s->own_not_greater, 0, (size_t)probes * sizeof *s->own_not_greater);
+    memset(s->own, 0, 2 * (size_t)probes * sizeof *s->own);
     for (int first = 0; first < probes && x->count > 0; first += ENGINE_SEARCH_MAX) {
         const int some = probes - first < ENGINE_SEARCH_MAX ? probes - first : ENGINE_SEARCH_MAX;
         keep_first_error(&status,
                          x->engine->ops->search(x->engine, x->key_bytes, x->keys, x->count, s->probes + first,
-                                                some, s->own_less + first, s->own_not_greater + first));
+                                                some, less + first, not_greater + first));
     }
     return status;
 }
@@ -345,13 +340,9 @@ static hsort_status count_below_probes(struct splitters *s, const struct exchang
 static hsort_status count(struct splitters *s, const struct exchange *x, int probes)
 {
     hsort_status status = count_below_probes(s, x, probes);
-    for (int i = 0; i < probes; i++) {
-        s->own_sums[2 * i] = s->own_less[i];
-        s->own_sums[2 * i + 1] = s->own_not_greater[i];
-    }
-    keep_first_error(&status, comm_check(MPI_Allreduce(s->own_sums, s->sums, 2 * probes, MPI_INT64_T, MPI_SUM,
-                                                       x->comm->world),
-                                         "MPI_Allreduce", true));
+    keep_first_error(
+        &status, comm_check(MPI_Allreduce(s->own, s->sums, 2 * probes, MPI_INT64_T, MPI_SUM, x->comm->world),
+                            "MPI_Allreduce", true));
     return status;
 }
 
@@ -363,7 +354,7 @@ static int probes_below(const struct splitters *s, int probes, int64_t position)
     int low = 0, high = probes;
     while (low < high) {
         const int middle = low + (high - low) / 2;
-        if (s->sums[2 * middle] <= position)
+        if (s->sums[middle] <= position)
             low = middle + 1;
         else
             high = middle;
@@ -373,24 +364,26 @@ static int probes_below(const struct splitters *s, int probes, int64_t position)
 
 static void narrow_brackets(struct splitters *s, struct splitter *here, int probes)
 {
+    const int64_t *less = s->sums, *not_greater = less + probes;
+    const int64_t *own_less = s->own, *own_not_greater = own_less + probes;
     const int above = probes_below(s, probes, here->position), below = above - 1;
     if (below >= 0 && s->probes[below] >= here->low) {
-        if (s->sums[2 * below + 1] > here->position) {
+        if (not_greater[below] > here->position) {
             here->low = here->high = s->probes[below];
-            here->less = s->sums[2 * below];
-            here->own_begin = s->own_less[below];
-            here->own_end = s->own_not_greater[below];
+            here->less = less[below];
+            here->own_begin = own_less[below];
+            here->own_end = own_not_greater[below];
             here->found = true;
         } else if (s->probes[below] < here->high) {
             here->low = s->probes[below] + 1;
-            here->below = s->sums[2 * below + 1];
-            here->own_begin = s->own_not_greater[below];
+            here->below = not_greater[below];
+            here->own_begin = own_not_greater[below];
         }
     }
     if (!here->found && above < probes && s->probes[above] <= here->high && s->probes[above] > here->low) {
         here->high = s->probes[above] - 1;
-        here->upto = s->sums[2 * above];
-        here->own_end = s->own_less[above];
+        here->upto = less[above];
+        here->own_end = own_less[above];
     }
     // Only a rank that failed sends counts that do not ascend.
     if (here->own_end < here->own_begin)

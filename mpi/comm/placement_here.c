@@ -179,14 +179,12 @@ static hsort_status add_openmp_places(hwloc_bitmap_t cpus, bool *any)
 }
 
 /* Have all threads of the process the mask of this one? */
-static bool threads_alike(hwloc_topology_t topology, hwloc_const_cpuset_t mask)
+static bool threads_alike(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
 {
-    hwloc_bitmap_t all = hwloc_bitmap_alloc();
-    const bool alike = all &&
-                       hwloc_get_cpubind(topology, all, HWLOC_CPUBIND_PROCESS | HWLOC_CPUBIND_STRICT) == 0 &&
-                       hwloc_bitmap_isequal(all, mask);
-    hwloc_bitmap_free(all);
-    return alike;
+    struct mask own, all;
+    mask_pack(cpus, &own);
+    read_binding(topology, &all);
+    return same_mask(&own, &all);
 }
 
 /* Find out what the launcher allowed. This thread's mask is the one that OpenMP's threads will inherit. */

@@ -36,19 +36,20 @@ struct batch_space {
 
 /* The sources' functions. Collective over the source's pairs, all of them: a failed rank keeps to the schedule. */
 struct batch_source_ops {
-    /* All ranks' batches are planned. May take peers, by space->shown; those before it in the list have taken theirs. */
+    /* All ranks' batches are planned. May take peers, by space->shown; those before it in the list have taken theirs. The tables keep
+     * the space, for what follows. */
     hsort_status (*begin)(struct batch_space *space, void *tables);
 
     /* Bring its peers' chunks of batch `number` of this rank to the slot, or to where chunk[] then says; batches follow each
      * other, 0, 1, ... On return they are there, or come by work that is queued on STREAM_IN or STREAM_WORK. Who waits here for other
      * ranks calls space->advance() meanwhile. */
-    hsort_status (*fetch)(struct batch_space *space, void *tables, int number);
+    hsort_status (*fetch)(void *tables, int number);
 
     /* Bring on what goes on beside the engine's work; never waits. */
     hsort_status (*advance)(void *tables);
 
     /* All batches have been fetched and queued: nobody reads this rank's scratch buffer any more on return. */
-    hsort_status (*end)(struct batch_space *space, void *tables);
+    hsort_status (*end)(void *tables);
 };
 
 extern const struct batch_source_ops mapped_source, message_source;

@@ -354,7 +354,7 @@ static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw,
         const struct batch *batch = batch_of(p->plan, x->comm->rank, number);
         place_chunks(x, batch, number);
         for (int i = 0; i < SOURCES; i++)
-            keep_first_error(&status, sources[i]->fetch(space, p->source_tables[i], number));
+            keep_first_error(&status, sources[i]->fetch(p->source_tables[i], number));
         if (status == HSORT_OK)
             status = sort_batch(x, batch, number, raw, wanted);
         if (status == HSORT_OK && x->host_out)
@@ -392,7 +392,7 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     space->failed = status != HSORT_OK;
     status = sort_batches(x, raw, wanted, status);
     for (int i = SOURCES - 1; i >= 0; i--) // a rank that waits for its readers is done with messages
-        keep_first_error(&status, sources[i]->end(space, p->source_tables[i]));
+        keep_first_error(&status, sources[i]->end(p->source_tables[i]));
     if (status == HSORT_OK)
         status = sort_rest(x, raw, x->keys, wanted[1] - wanted[0], p->others_left, &too_much);
     *sorted = !wants_positions(raw) || !(too_much || p->others_left);

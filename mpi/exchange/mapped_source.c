@@ -134,9 +134,10 @@ static int list_chunks(struct mapped_tables *m, const struct batch *batch)
     return count;
 }
 
-static hsort_status fetch_mapped(struct batch_space *space, void *tables, int number)
+static hsort_status fetch_mapped(void *tables, int number)
 {
     struct mapped_tables *m = tables;
+    struct batch_space *space = m->space;
     const int rank = space->x->comm->rank;
     if (space->failed)
         return end_turn(m);
@@ -152,11 +153,12 @@ static hsort_status fetch_mapped(struct batch_space *space, void *tables, int nu
     return status;
 }
 
-static hsort_status end_mapped(struct batch_space *space, void *tables)
+/* The last fetch has given its turn back. */
+static hsort_status end_mapped(void *tables)
 {
+    const struct batch_space *space = ((const struct mapped_tables *)tables)->space;
     struct exchange *x = space->x;
     hsort_status status = HSORT_OK;
-    (void)tables; // the last fetch has given its turn back
     for (int peer = 0; peer < x->comm->size; peer++)
         if (space->shown[peer])
             keep_first_error(&status, x->transport->ops->conceal(x->transport, peer));

@@ -241,8 +241,9 @@ static hsort_status advance_messages(void *tables)
 }
 
 /* Queue what makes keys again of the chunks that have come packed. */
-static hsort_status unpack_chunks(struct batch_space *space, const struct message_tables *m, int number)
+static hsort_status unpack_chunks(const struct message_tables *m, int number)
 {
+    const struct batch_space *space = m->space;
     const struct exchange *x = space->x;
     size_t place = 0;
     int found = 0;
@@ -263,9 +264,10 @@ static hsort_status unpack_chunks(struct batch_space *space, const struct messag
     return found > 0 ? x->engine->ops->packing->unpack(x->engine, x->key_bytes, m->packings, found) : HSORT_OK;
 }
 
-static hsort_status fetch_messages(struct batch_space *space, void *tables, int number)
+static hsort_status fetch_messages(void *tables, int number)
 {
     const struct message_tables *m = tables;
+    struct batch_space *space = m->space;
     struct trace_span *span = m->transport ? trace_begin(space->x->comm->trace, "wait for messages") : NULL;
     hsort_status status = HSORT_OK;
     while (m->transport && (m->receives.batch <= number || m->came < m->named_with[number % BATCH_SLOTS]))
@@ -273,14 +275,13 @@ static hsort_status fetch_messages(struct batch_space *space, void *tables, int 
     if (m->transport)
         trace_end(span);
     if (m->transport && status == HSORT_OK && !space->failed)
-        status = unpack_chunks(space, m, number);
+        status = unpack_chunks(m, number);
     return status;
 }
 
-static hsort_status end_messages(struct batch_space *space, void *tables)
+static hsort_status end_messages(void *tables)
 {
     struct message_tables *m = tables;
-    (void)space;
     hsort_status status = m->transport ? m->transport->ops->stream_end(m->transport) : HSORT_OK;
     keep_first_error(&status, m->status);
     keep_first_error(&status, packed_chunks_end(m->packed));

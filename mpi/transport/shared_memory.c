@@ -111,11 +111,12 @@ hsort_status shared_memory_open(struct comm *comm, struct engine *engine, size_t
     const size_t ranks = (size_t)comm->node_size;
     *shared = (struct shared_memory){.engine = engine, .bytes = bytes, .size = comm->size};
     shared->of = calloc((size_t)comm->size, sizeof *shared->of);
+    shared->pin = engine ? calloc((size_t)comm->size, sizeof *shared->pin) : NULL;
     struct memory_segment *headers = calloc(ranks, sizeof *headers);
     char *attached = calloc(ranks, ranks);
     hsort_status status = HSORT_OK;
     int64_t all, some;
-    const bool has_tables = shared->of && headers && attached;
+    const bool has_tables = shared->of && (shared->pin || !engine) && headers && attached;
     status = comm_range(comm, has_tables, &all, &some);
     if (status == HSORT_OK && !has_tables)
         status = status_fail(HSORT_HOST_MEMORY, "no memory to share some with %d ranks", comm->node_size);
@@ -128,15 +129,29 @@ hsort_status shared_memory_open(struct comm *comm, struct engine *engine, size_t
     return status;
 }
 
+char *shared_memory_pinned(struct shared_memory *shared, int peer)
+{
+    char *of = shared->pin ? shared->of[peer] : NULL;
+    // Where it fails, copies still work, only not beside other work.
+    if (of && shared->pin[peer] == PIN_UNTRIED)
+        shared->pin[peer] =
+            shared->engine->ops->pin(shared->engine, of, shared->bytes) ? PIN_DONE : PIN_FAILED;
+    return of;
+}
+
 void shared_memory_close(struct shared_memory *shared)
 {
-    for (int peer = 0; shared->of && peer < shared->size; peer++)
+    for (int peer = 0; shared->of && peer < shared->size; peer++) {
+        if (shared->pin && shared->pin[peer] == PIN_DONE)
+            shared->engine->ops->unpin(shared->engine, shared->of[peer]);
         if (shared->of[peer])
             shmdt(shared->of[peer]);
+    }
     if (shared->own && shared->engine)
         shared->engine->ops->unpin(shared->engine, shared->own);
     if (shared->own)
         shmdt(shared->own);
     free(shared->of);
+    free(shared->pin);
     *shared = (struct shared_memory){0};
 }

@@ -5,11 +5,15 @@
 #include "kernels/engine.h"
 #include "mpi/comm/comm.h"
 
+/* Whether a peer's memory is pinned here. */
+enum shared_pin { PIN_UNTRIED, PIN_FAILED, PIN_DONE };
+
 struct shared_memory {
-    struct engine *engine; /* borrowed; NULL: `own` is not pinned */
+    struct engine *engine; /* borrowed; NULL: nothing is pinned */
     size_t bytes;
     char *own; /* [bytes] owned. NULL: there was none to be had */
     char **of; /* [size] that of each rank as mapped here, owned; NULL: the two do not share */
+    enum shared_pin *pin; /* [size] of those of others; NULL without an engine */
     int size;
 };
 
@@ -21,6 +25,10 @@ struct shared_memory {
  * Errors  not agreed: HSORT_MPI, HSORT_HOST_MEMORY. */
 hsort_status shared_memory_open(struct comm *comm, struct engine *engine, size_t bytes,
                                 struct shared_memory *shared);
+
+/* The memory of `peer`, pinned on first use if that works, which is tried once. NULL: the two do not share, or there is no engine. Not
+ * collective. */
+char *shared_memory_pinned(struct shared_memory *shared, int peer);
 
 void shared_memory_close(struct shared_memory *shared); /* not collective */
 

@@ -14,7 +14,8 @@
  *     out   engine memory --copy--> slot --Isend--> peer     (not through_host: Isend straight from memory)
  *     in    peer --Irecv--> slot --copy--> engine memory     (not in place and not through_host: no slot)
  *
- * or, between ranks of a node that share their slots (shared_slots.h), where MPI only carries notices:
+ * or, between ranks of a node that share their slots (shared_memory.h), where MPI only carries notices, as through it the
+ * cores would copy the bytes once or twice more:
  *
  *     out   engine memory --copy--> slot     "slot 2, 40 bytes" -->     <-- "it was read": the slot is free again
  *     in                      the peer's slot --copy--> engine memory
@@ -31,7 +32,7 @@
  * Why polling and not MPI_Waitall: MPI makes progress only when called, and does not know of the engine's
  * copies, so one loop asks both. A rank that fails goes on with its messages, whatever they hold, and reports
  * at the end. */
-#include "mpi/transport/shared_slots.h"
+#include "mpi/transport/shared_memory.h"
 #include "mpi/transport/transport.h"
 #include <stdlib.h>
 
@@ -75,9 +76,9 @@ struct ring {
     struct engine *engine;
     size_t chunk_bytes;
     bool through_host; /* staged. Else slots are engine memory, for chunks that may not be written yet */
-    struct shared_slots shared; /* when through_host */
-    char *out_slots; /* [SLOTS * chunk_bytes] when through_host: shared.memory.own, if there is one */
-    char *in_slots;             /* [SLOTS * chunk_bytes] */
+    struct shared_memory shared; /* the slots, when through_host */
+    char *out_slots;             /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
+    char *in_slots;              /* [SLOTS * chunk_bytes] */
     struct engine_event *out_event[SLOTS], *in_event[SLOTS];
     struct ring_transfer stream; /* the one under way, if any */
 };
@@ -167,8 +168,8 @@ static bool name_message(struct ring_transfer *transfer, struct ring_direction *
     direction->ended = next == NEXT_NONE;
     if (next != NEXT_MESSAGE)
         return false;
-    char *theirs = shared_slots_of(&ring->shared, message->what.peer);
-    message->shared = theirs && sends ? ring->shared.memory.own : theirs;
+    char *theirs = shared_memory_pinned(&ring->shared, message->what.peer);
+    message->shared = theirs && sends ? ring->shared.own : theirs;
     message->request = MPI_REQUEST_NULL;
     direction->taken++;
     return true;
@@ -410,9 +411,9 @@ static void ring_close(struct transport *transport)
         ops->event_destroy(ring->engine, ring->in_event[i]);
     }
     if (ring->through_host) {
-        if (!ring->shared.memory.own)
+        if (!ring->shared.own)
             ops->free_host(ring->engine, ring->out_slots);
-        shared_slots_close(&ring->shared);
+        shared_memory_close(&ring->shared);
         ops->free_host(ring->engine, ring->in_slots);
     } else {
         ops->free(ring->engine, ring->in_slots);
@@ -430,7 +431,7 @@ static hsort_status make_ring_slots(struct ring *ring)
     }
     if (!ring->through_host)
         return engine->ops->alloc(engine, bytes, (void **)&ring->in_slots);
-    ring->out_slots = ring->shared.memory.own;
+    ring->out_slots = ring->shared.own;
     if (!ring->out_slots)
         TRY(engine->ops->alloc_host(engine, bytes, (void **)&ring->out_slots));
     return engine->ops->alloc_host(engine, bytes, (void **)&ring->in_slots);
@@ -447,12 +448,12 @@ static hsort_status open_ring(struct comm *comm, struct engine *engine, size_t c
     if (chunk_bytes % 8 != 0 || chunk_bytes > CHUNK_MAX)
         return status_fail(HSORT_ARGUMENT, "a chunk of %zu bytes: wanted a multiple of 8, at most %d",
                            chunk_bytes, CHUNK_MAX);
-    struct shared_slots slots = {0};
+    struct shared_memory slots = {0};
     if (shared) // collective, so before anything can fail on this rank alone
-        TRY(shared_slots_open(comm, engine, SLOTS * chunk_bytes, &slots));
+        TRY(shared_memory_open(comm, engine, SLOTS * chunk_bytes, &slots));
     struct ring *ring = calloc(1, sizeof *ring);
     if (!ring) {
-        shared_slots_close(&slots);
+        shared_memory_close(&slots);
         return status_fail(HSORT_HOST_MEMORY, "no memory for a transport");
     }
     ring->base.ops = ops;

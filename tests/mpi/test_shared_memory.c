@@ -2,12 +2,12 @@
  * also where some rank may not, or has no room. Nothing stays behind, also of a rank that is killed while it waits
  * for others.
  *
- *     test_shared_slots         the host engine
- *     test_shared_slots cuda    the cuda engine; rank r of a node takes device r modulo the devices there */
+ *     test_shared_memory         the host engine
+ *     test_shared_memory cuda    the cuda engine; rank r of a node takes device r modulo the devices there */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "mpi/transport/shared_slots.h"
+#include "mpi/transport/shared_memory.h"
 #include "tests/mpi/rank_engine.h"
 
 enum { BYTES = 3 << 16 };
@@ -58,21 +58,20 @@ int MPI_Allgather(const void *own, int count, MPI_Datatype type, void *all, int 
 }
 
 /* able: [size] which ranks share; has: this one has slots. */
-static void check_slots(struct shared_slots *shared, const bool *able, bool has, const char *what)
+static void check_slots(struct shared_memory *shared, const bool *able, bool has, const char *what)
 {
-    CHECK((shared->memory.own != NULL) == has, "%s: rank %d has %s slots", what, comm.rank,
-          shared->memory.own ? "got" : "no");
+    CHECK((shared->own != NULL) == has, "%s: rank %d has %s slots", what, comm.rank,
+          shared->own ? "got" : "no");
     unsigned char there[BYTES >> 12] = {0}; // a page has 4 KiB at least
-    CHECK(!shared->memory.own || mincore(shared->memory.own, BYTES, there) == 0, "%s: no look at pages",
-          what);
-    CHECK(!shared->memory.own || (there[0] & there[BYTES / sysconf(_SC_PAGESIZE) - 1] & 1),
+    CHECK(!shared->own || mincore(shared->own, BYTES, there) == 0, "%s: no look at pages", what);
+    CHECK(!shared->own || (there[0] & there[BYTES / sysconf(_SC_PAGESIZE) - 1] & 1),
           "%s: pages are not taken", what);
-    for (size_t i = 0; shared->memory.own && i < BYTES; i++)
-        shared->memory.own[i] = (char)slot_byte(comm.rank, i);
+    for (size_t i = 0; shared->own && i < BYTES; i++)
+        shared->own[i] = (char)slot_byte(comm.rank, i);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int peer = 0; peer < comm.size; peer++) {
         const bool wanted = peer != comm.rank && able[peer] && able[comm.rank];
-        const char *of = shared_slots_of(shared, peer);
+        const char *of = shared_memory_pinned(shared, peer);
         CHECK((of != NULL) == wanted, "%s: rank %d %s with %d", what, comm.rank,
               of ? "shares" : "does not share", peer);
         size_t right = 0;
@@ -86,7 +85,7 @@ static void check_slots(struct shared_slots *shared, const bool *able, bool has,
 /* Open, check, close. unable: this rank must find that it cannot share; has: and has slots. */
 static void check_sharing(const char *what, size_t bytes, bool unable, bool has)
 {
-    struct shared_slots shared;
+    struct shared_memory shared;
     int64_t *unable_all = calloc((size_t)comm.size, sizeof *unable_all);
     bool *able = calloc((size_t)comm.size, sizeof *able);
     if (!unable_all || !able || comm_gather(&comm, unable, unable_all) != HSORT_OK)
@@ -94,11 +93,11 @@ static void check_sharing(const char *what, size_t bytes, bool unable, bool has)
     for (int peer = 0; peer < comm.size; peer++)
         able[peer] = !unable_all[peer];
     const int of_mpi = segments_there(true);
-    CHECK(shared_slots_open(&comm, engine, bytes, &shared) == HSORT_OK, "%s: %s", what, status_text());
+    CHECK(shared_memory_open(&comm, engine, bytes, &shared) == HSORT_OK, "%s: %s", what, status_text());
     CHECK(segments_there(true) == of_mpi + has, "%s: %d segments, %d of MPI", what, segments_there(true),
           of_mpi);
     check_slots(&shared, able, has, what);
-    shared_slots_close(&shared);
+    shared_memory_close(&shared);
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(segments_there(true) == of_mpi, "%s: %d segments are left, %d of MPI", what, segments_there(true),
           of_mpi);
@@ -134,19 +133,19 @@ static void count_unpin(struct engine *counting, void *memory)
 /* All that is pinned is unpinned; what its owner cannot pin is not shared. */
 static void test_pins(void)
 {
-    struct shared_slots shared;
+    struct shared_memory shared;
     const struct engine_ops *ops = engine->ops;
     struct engine_ops counting = *ops;
     counted_ops = ops;
     counting.pin = count_pin;
     counting.unpin = count_unpin;
     engine->ops = &counting;
-    CHECK(shared_slots_open(&comm, engine, BYTES, &shared) == HSORT_OK, "%s", status_text());
+    CHECK(shared_memory_open(&comm, engine, BYTES, &shared) == HSORT_OK, "%s", status_text());
     for (int peer = 0; peer < comm.size; peer++)
-        shared_slots_of(&shared, peer);
+        shared_memory_pinned(&shared, peer);
     CHECK(pinned == comm.size, "%d pins of %d ranks' slots", pinned, comm.size);
     MPI_Barrier(MPI_COMM_WORLD);
-    shared_slots_close(&shared);
+    shared_memory_close(&shared);
     CHECK(pinned == 0, "%d pins are left", pinned);
     if (comm.rank % 3 == 1)
         counting.pin = refuse_pin;
@@ -157,21 +156,21 @@ static void test_pins(void)
 /* What cannot be pinned is shared all the same, and is not tried for every message. */
 static void test_refused_pins(void)
 {
-    struct shared_slots shared;
+    struct shared_memory shared;
     const struct engine_ops *ops = engine->ops;
     struct engine_ops refusing = *ops;
     refusing.pin = count_pin;
     refusing.unpin = count_unpin;
     engine->ops = &refusing;
-    CHECK(shared_slots_open(&comm, engine, BYTES, &shared) == HSORT_OK, "%s", status_text());
+    CHECK(shared_memory_open(&comm, engine, BYTES, &shared) == HSORT_OK, "%s", status_text());
     refusing.pin = refuse_pin;
     pins = 0;
     for (int again = 0; again < 3; again++)
         for (int peer = 0; peer < comm.size; peer++)
-            CHECK((shared_slots_of(&shared, peer) != NULL) == (peer != comm.rank), "of rank %d", peer);
+            CHECK((shared_memory_pinned(&shared, peer) != NULL) == (peer != comm.rank), "of rank %d", peer);
     CHECK(pins == comm.size - 1, "%d pins are tried for %d peers", pins, comm.size - 1);
     MPI_Barrier(MPI_COMM_WORLD);
-    shared_slots_close(&shared);
+    shared_memory_close(&shared);
     CHECK(pinned == 0, "unpinned is what was not pinned");
     engine->ops = ops;
 }

@@ -171,6 +171,28 @@ hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count
     return HSORT_OK;
 }
 
+hsort_status comm_isend(const struct comm *comm, const void *from, size_t bytes, int to, int tag,
+                        MPI_Request *request)
+{
+    return comm_check(MPI_Isend(from, (int)bytes, MPI_BYTE, to, tag, comm->world, request), "MPI_Isend",
+                      true);
+}
+
+hsort_status comm_irecv(const struct comm *comm, void *to, size_t bytes, int from, int tag,
+                        MPI_Request *request)
+{
+    return comm_check(MPI_Irecv(to, (int)bytes, MPI_BYTE, from, tag, comm->world, request), "MPI_Irecv",
+                      true);
+}
+
+hsort_status comm_sendrecv(const struct comm *comm, int peer, const void *send, void *receive, size_t bytes,
+                           int tag)
+{
+    return comm_check(MPI_Sendrecv(send, (int)bytes, MPI_BYTE, peer, tag, receive, (int)bytes, MPI_BYTE, peer,
+                                   tag, comm->world, MPI_STATUS_IGNORE),
+                      "MPI_Sendrecv", true);
+}
+
 bool comm_is_near(const struct comm *comm, int peer)
 {
     int place = MPI_UNDEFINED;

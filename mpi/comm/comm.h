@@ -66,6 +66,17 @@ hsort_status comm_largest(struct comm *comm, const double *own, int count, doubl
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values);
 hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count, uint64_t *all);
 
+/* Begin a message of bytes, INT_MAX at most, to a rank, or from one; `request` tells of its end. Not collective. Fault sites FAULT_MPI,
+ * as below. */
+hsort_status comm_isend(const struct comm *comm, const void *from, size_t bytes, int to, int tag,
+                        MPI_Request *request);
+hsort_status comm_irecv(const struct comm *comm, void *to, size_t bytes, int from, int tag,
+                        MPI_Request *request);
+
+/* Send as many bytes to a rank as come from it, INT_MAX at most. Collective over the pair. */
+hsort_status comm_sendrecv(const struct comm *comm, int peer, const void *send, void *receive, size_t bytes,
+                           int tag);
+
 /* Does rank `peer` share memory with this one? Not collective. */
 bool comm_is_near(const struct comm *comm, int peer);
 

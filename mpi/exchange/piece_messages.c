@@ -379,9 +379,7 @@ static hsort_status send_piece(struct piece_messages *m, int to, const char *fro
         const size_t some = bytes - done < most ? bytes - done : most;
         MPI_Request *request = &m->sends[m->sends_begun++];
         *request = MPI_REQUEST_NULL;
-        keep_first_error(&status, comm_check(MPI_Isend(from + done, (int)some, MPI_BYTE, to, TAG_PIECE,
-                                                       m->plan.comm->world, request),
-                                             "MPI_Isend", true));
+        keep_first_error(&status, comm_isend(m->plan.comm, from + done, some, to, TAG_PIECE, request));
         done += some;
     }
     traffic_add(&m->sent, m->plan.comm, to, bytes, bytes);
@@ -473,9 +471,8 @@ static hsort_status post_receives(struct piece_messages *m)
         m->all_posted = !next_message(m, &buffer->from, &buffer->bytes, &buffer->place);
         if (m->all_posted)
             break;
-        keep_first_error(&status, comm_check(MPI_Irecv(buffer->memory, (int)buffer->bytes, MPI_BYTE, buffer->from,
-                                                       TAG_PIECE, m->plan.comm->world, &buffer->request),
-                                             "MPI_Irecv", true));
+        keep_first_error(&status, comm_irecv(m->plan.comm, buffer->memory, buffer->bytes, buffer->from,
+                                             TAG_PIECE, &buffer->request));
         m->posted++;
     }
     return status;

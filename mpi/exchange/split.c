@@ -26,20 +26,13 @@ enum { PROBES = 255, TAG = 3 };
 /* What each side says first. */
 struct run_ends {
     key_code first, last;
-    int64_t count, unused; // whole words of a message
+    int64_t count, unused; // a message without padding
 };
 
 /* The cut is known to lie in begin .. end. */
 struct interval {
     int64_t begin, end;
 };
-
-static hsort_status trade(const struct comm *comm, int partner, const void *send, void *receive, int words)
-{
-    return comm_check(MPI_Sendrecv(send, words, MPI_UINT64_T, partner, TAG, receive, words, MPI_UINT64_T,
-                                   partner, TAG, comm->world, MPI_STATUS_IGNORE),
-                      "MPI_Sendrecv", true);
-}
 
 static hsort_status exchange_ends(const struct exchange *x, int partner, struct run_ends *own,
                                   struct run_ends *other)
@@ -51,7 +44,7 @@ static hsort_status exchange_ends(const struct exchange *x, int partner, struct 
         status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, ends, 2, codes);
     *own = (struct run_ends){.first = codes[0], .last = codes[1], .count = x->count};
     *other = (struct run_ends){.count = 0};
-    hsort_status traded = trade(x->comm, partner, own, other, sizeof *own / sizeof(uint64_t));
+    hsort_status traded = comm_sendrecv(x->comm, partner, own, other, sizeof *own, TAG);
     return status != HSORT_OK ? status : traded;
 }
 
@@ -81,7 +74,7 @@ static hsort_status narrow_cut(const struct exchange *x, int partner, int64_t lo
     hsort_status status = HSORT_OK;
     if (probes > 0)
         status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, positions, probes, own);
-    hsort_status traded = trade(x->comm, partner, own, other, KEY_CODE_WORDS * probes);
+    hsort_status traded = comm_sendrecv(x->comm, partner, own, other, (size_t)probes * sizeof *own, TAG);
     const key_code *a = lower ? own : other, *h = lower ? other : own;
     int stay = 0;
     while (stay < probes && a[stay] <= h[stay])

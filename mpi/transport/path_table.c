@@ -99,10 +99,7 @@ static double time_sendrecv(struct path_probe *probe, int partner, size_t bytes)
 static double slower_side(struct path_probe *probe, int partner, double own)
 {
     double theirs = own;
-    keep_first_error(&probe->status,
-                     comm_check(MPI_Sendrecv(&own, 1, MPI_DOUBLE, partner, TAG, &theirs, 1, MPI_DOUBLE,
-                                             partner, TAG, probe->comm->world, MPI_STATUS_IGNORE),
-                                "MPI_Sendrecv", true));
+    keep_first_error(&probe->status, comm_sendrecv(probe->comm, partner, &own, &theirs, sizeof own, TAG));
     return theirs > own ? theirs : own;
 }
 

@@ -138,19 +138,11 @@ static void ipc_forget(struct transport *transport, enum transport_forget what)
 
 /* ---- both sides of a pair ------------------------------------------------------------------------------ */
 
-static hsort_status pair_sendrecv(const struct ipc *ipc, int peer, const void *send, void *receive,
-                                  size_t bytes)
-{
-    return comm_check(MPI_Sendrecv(send, (int)bytes, MPI_BYTE, peer, TAG_PAIR, receive, (int)bytes, MPI_BYTE,
-                                   peer, TAG_PAIR, ipc->comm->world, MPI_STATUS_IGNORE),
-                      "MPI_Sendrecv", true);
-}
-
 /* Wait until the peer is here, too. Collective over the pair. */
 static hsort_status pair_barrier(const struct ipc *ipc, int peer)
 {
     int32_t here = 1, there = 0;
-    return pair_sendrecv(ipc, peer, &here, &there, sizeof here);
+    return comm_sendrecv(ipc->comm, peer, &here, &there, sizeof here, TAG_PAIR);
 }
 
 /* Describe `memory` [bytes] to the peer, and open the peer's: *theirs is where to read it, NULL on both sides
@@ -160,10 +152,10 @@ static hsort_status pair_open(struct ipc *ipc, int peer, const void *memory, siz
 {
     const struct memory_header own = describe_memory(ipc, memory, bytes);
     struct memory_header other = {.kind = HEADER_UNMAPPABLE};
-    hsort_status status = pair_sendrecv(ipc, peer, &own, &other, sizeof own);
+    hsort_status status = comm_sendrecv(ipc->comm, peer, &own, &other, sizeof own, TAG_PAIR);
     const char *opened = open_peer_memory(ipc, peer, &other);
     int32_t can_read = opened != NULL, is_read = 0;
-    keep_first_error(&status, pair_sendrecv(ipc, peer, &can_read, &is_read, sizeof can_read));
+    keep_first_error(&status, comm_sendrecv(ipc->comm, peer, &can_read, &is_read, sizeof can_read, TAG_PAIR));
     *theirs = is_read ? opened : NULL;
     return status;
 }
@@ -258,27 +250,13 @@ static struct ipc_direction direction_to(const struct ipc *ipc, int peer, size_t
                                   .requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
 }
 
-static hsort_status begin_message(const struct ipc *ipc, int peer, const void *message, size_t bytes, int tag,
-                                  MPI_Request *request)
-{
-    return comm_check(MPI_Isend(message, (int)bytes, MPI_BYTE, peer, tag, ipc->comm->world, request),
-                      "MPI_Isend", true);
-}
-
-static hsort_status begin_wait(const struct ipc *ipc, int peer, void *message, size_t bytes, int tag,
-                               MPI_Request *request)
-{
-    return comm_check(MPI_Irecv(message, (int)bytes, MPI_BYTE, peer, tag, ipc->comm->world, request),
-                      "MPI_Irecv", true);
-}
-
 static hsort_status begin_header(struct ipc *ipc, struct ipc_direction *out, const void *send, size_t bytes)
 {
     out->header = describe_memory(ipc, send, bytes);
-    hsort_status status =
-        begin_wait(ipc, out->peer, &out->read, sizeof out->read, TAG_FETCHED, &out->requests[REQUEST_FLAG]);
-    keep_first_error(&status, begin_message(ipc, out->peer, &out->header, sizeof out->header, TAG_HEADER,
-                                            &out->requests[REQUEST_HEADER]));
+    hsort_status status = comm_irecv(ipc->comm, &out->read, sizeof out->read, out->peer, TAG_FETCHED,
+                                     &out->requests[REQUEST_FLAG]);
+    keep_first_error(&status, comm_isend(ipc->comm, &out->header, sizeof out->header, out->peer, TAG_HEADER,
+                                         &out->requests[REQUEST_HEADER]));
     return status;
 }
 
@@ -286,8 +264,8 @@ static hsort_status begin_header(struct ipc *ipc, struct ipc_direction *out, con
 static hsort_status fetch_from(struct ipc *ipc, struct ipc_direction *in, void *receive, size_t bytes)
 {
     const struct engine_ops *ops = ipc->engine->ops;
-    hsort_status status =
-        begin_wait(ipc, in->peer, &in->header, sizeof in->header, TAG_HEADER, &in->requests[REQUEST_HEADER]);
+    hsort_status status = comm_irecv(ipc->comm, &in->header, sizeof in->header, in->peer, TAG_HEADER,
+                                     &in->requests[REQUEST_HEADER]);
     keep_first_error(
         &status, comm_check(MPI_Wait(&in->requests[REQUEST_HEADER], MPI_STATUS_IGNORE), "MPI_Wait", true));
     const char *theirs = open_peer_memory(ipc, in->peer, &in->header);
@@ -296,8 +274,8 @@ static hsort_status fetch_from(struct ipc *ipc, struct ipc_direction *in, void *
         keep_first_error(&status, ops->stream_synchronize(ipc->engine, STREAM_IN));
     }
     in->read = theirs != NULL; // also if the copy failed: the other transport would not do better
-    keep_first_error(&status, begin_message(ipc, in->peer, &in->read, sizeof in->read, TAG_FETCHED,
-                                            &in->requests[REQUEST_FLAG]));
+    keep_first_error(&status, comm_isend(ipc->comm, &in->read, sizeof in->read, in->peer, TAG_FETCHED,
+                                         &in->requests[REQUEST_FLAG]));
     return status;
 }
 

@@ -115,17 +115,13 @@ static bool message_copy_done(struct ring_transfer *transfer, struct engine_even
 static void post_send(struct ring_transfer *transfer, int peer, const void *from, size_t bytes, int tag,
                       MPI_Request *request)
 {
-    keep_first_error(&transfer->status, comm_check(MPI_Isend(from, (int)bytes, MPI_BYTE, peer, tag,
-                                                             transfer->ring->comm->world, request),
-                                                   "MPI_Isend", true));
+    keep_first_error(&transfer->status, comm_isend(transfer->ring->comm, from, bytes, peer, tag, request));
 }
 
 static void post_receive(struct ring_transfer *transfer, int peer, void *to, size_t bytes, int tag,
                          MPI_Request *request)
 {
-    keep_first_error(&transfer->status, comm_check(MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, tag,
-                                                             transfer->ring->comm->world, request),
-                                                   "MPI_Irecv", true));
+    keep_first_error(&transfer->status, comm_irecv(transfer->ring->comm, to, bytes, peer, tag, request));
 }
 
 /* Wait until the last notice that was sent for this place has left, if any: what it says may change then. */

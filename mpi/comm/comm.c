@@ -128,8 +128,10 @@ hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int
     int64_t own[2] = {value, ~value}, all[2] = {value, ~value};
     if (!comm_is_alone(comm))
         TRY_MPI(MPI_Allreduce(own, all, 2, MPI_INT64_T, MPI_MAX, comm->world));
-    *largest = all[0];
-    *smallest = ~all[1];
+    if (largest)
+        *largest = all[0];
+    if (smallest)
+        *smallest = ~all[1];
     return HSORT_OK;
 }
 

@@ -53,7 +53,7 @@ hsort_status comm_agree(struct comm *comm, hsort_status mine);
  * `may_fault`. Not collective. */
 hsort_status comm_check(int mpi_code, const char *call, bool may_fault);
 
-/* Smallest and largest of `value` over the ranks, sum of `value` over the ranks. Collective each. */
+/* Smallest and largest of `value` over the ranks, either of which may be NULL; sum of `value` over the ranks. Collective each. */
 hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int64_t *largest);
 hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum);
 

@@ -444,18 +444,18 @@ static hsort_status move_regions(struct exchange *x, int64_t count, double began
     struct partition_tables *p = x->tables;
     const struct raw_keys stored = stored_form(x);
     const int64_t *wanted = x->target_offset + x->comm->rank;
-    int64_t all, any;
+    int64_t all;
     bool sorted;
     hsort_status status = x->engine->ops->partition->scatter(x->engine, x->key_bytes, x->raw, count,
                                                              &p->map->agreed.map, x->memory, x->scratch);
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     x->local_seconds = MPI_Wtime() - began;
-    hsort_status agreed = comm_range(x->comm, status == HSORT_OK, &all, &any);
+    hsort_status agreed = comm_range(x->comm, status == HSORT_OK, &all, NULL);
     if (agreed != HSORT_OK || !all)
         return status != HSORT_OK ? status : agreed;
     status = fetch_and_sort(x, &stored, wanted, &sorted);
     if (wants_positions(&stored))
-        agreed = comm_range(x->comm, sorted, &all, &any);
+        agreed = comm_range(x->comm, sorted, &all, NULL);
     if (agreed != HSORT_OK || !all)
         return status != HSORT_OK ? status : agreed;
     x->rounds_moved += region_partners(x);

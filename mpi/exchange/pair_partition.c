@@ -460,9 +460,9 @@ hsort_status pair_partition_run(const struct pair_partition *x, bool *done)
     struct pair_partition_need need;
     struct pair_sorter s = pair_sorter_lay_out(x, &need);
     *done = false;
-    int64_t all = 0, any;
+    int64_t all = 0;
     s.status = pair_sorter_open(&s);
-    keep_first_error(&s.status, comm_range(x->comm, s.status == HSORT_OK, &all, &any));
+    keep_first_error(&s.status, comm_range(x->comm, s.status == HSORT_OK, &all, NULL));
     if (all) {
         split_pairs(&s);
         *done = plan_pairs(&s);

@@ -126,7 +126,7 @@ hsort_status ipc_probe_pairs(struct comm *comm, struct engine *engine, bool *map
 {
     struct ipc_probe probe = {.comm = comm, .engine = engine, .why = why, .why_bytes = why_bytes};
     bool own = false;
-    int64_t least, most;
+    int64_t most;
     why[0] = '\0';
     hsort_status status = comm_agree(comm, write_pattern(&probe));
     if (status == HSORT_OK)
@@ -138,7 +138,7 @@ hsort_status ipc_probe_pairs(struct comm *comm, struct engine *engine, bool *map
     TRY(status);
     for (int rank = 0; rank < comm->size; rank++)
         own = own || maps[rank];
-    TRY(comm_range(comm, own, &least, &most));
+    TRY(comm_range(comm, own, NULL, &most));
     *some = most == 1;
     return HSORT_OK;
 }

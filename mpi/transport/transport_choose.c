@@ -39,8 +39,8 @@ static bool pass_probe(struct comm *comm, char *device, int to, int from, int by
     const int received =
         MPI_Irecv(device + LARGE_BYTES, bytes, MPI_BYTE, from, TAG, comm->world, &request[0]);
     const int sent = MPI_Isend(device, bytes, MPI_BYTE, to, TAG, comm->world, &request[1]);
-    int64_t all = 0, some = 0;
-    *begun = comm_range(comm, received == MPI_SUCCESS && sent == MPI_SUCCESS, &all, &some) == HSORT_OK && all;
+    int64_t all = 0;
+    *begun = comm_range(comm, received == MPI_SUCCESS && sent == MPI_SUCCESS, &all, NULL) == HSORT_OK && all;
     if (*begun)
         return MPI_Waitall(2, request, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
     if (received == MPI_SUCCESS) {
@@ -81,12 +81,12 @@ static hsort_status probe_messages(struct comm *comm, struct engine *engine, boo
 {
     void *device = NULL;
     bool begun = true;
-    int64_t least, most = 0;
+    int64_t most = 0;
     unsigned char *host = malloc(LARGE_BYTES);
     hsort_status status = host ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory to probe MPI with");
     if (status == HSORT_OK)
         status = engine->ops->alloc(engine, 2 * LARGE_BYTES, &device);
-    keep_first_error(&status, comm_range(comm, comm->node_size, &least, &most));
+    keep_first_error(&status, comm_range(comm, comm->node_size, NULL, &most));
     status = comm_agree(comm, status);
     const int shifts[2] = {1 % comm->size, (int)most % comm->size}, // nodes may be of different sizes
         lengths[2] = {SMALL_BYTES, LARGE_BYTES};
@@ -102,11 +102,11 @@ static hsort_status probe_messages(struct comm *comm, struct engine *engine, boo
 static hsort_status probe_mpi(struct comm *comm, struct engine *engine, hsort_choice choice, int *takes)
 {
     bool whole = may_probe(choice);
-    int64_t all_whole, some_whole;
-    TRY(comm_range(comm, whole, &all_whole, &some_whole));
+    int64_t all_whole;
+    TRY(comm_range(comm, whole, &all_whole, NULL));
     if (all_whole) {
         TRY(probe_messages(comm, engine, &whole));
-        TRY(comm_range(comm, whole, &all_whole, &some_whole));
+        TRY(comm_range(comm, whole, &all_whole, NULL));
     }
     *takes = (int)all_whole;
     return HSORT_OK;
@@ -119,10 +119,10 @@ hsort_transport transport_path(const struct transport *transport, int peer)
 
 hsort_status transport_unmap(struct transport *transport, struct comm *comm, bool frees)
 {
-    int64_t none_frees, some_frees;
+    int64_t some_frees;
     if (!transport->ops->forget)
         return HSORT_OK;
-    TRY(comm_range(comm, frees, &none_frees, &some_frees));
+    TRY(comm_range(comm, frees, NULL, &some_frees));
     if (!some_frees)
         return HSORT_OK;
     transport->ops->forget(transport, FORGET_ALL);

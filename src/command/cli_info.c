@@ -122,9 +122,8 @@ static hsort_status gather_and_print(struct comm *comm, hsort_context *ctx, cons
                                  .link = &link,
                                  .disk = options->disk ? &disk : NULL,
                                  .verbose = options->verbose};
-    int64_t most;
     if (status == HSORT_OK)
-        status = comm_range(comm, lockable_bytes(), &report.lockable_bytes, &most);
+        status = comm_range(comm, lockable_bytes(), &report.lockable_bytes, NULL);
     if (status == HSORT_OK)
         status = gather_tables(comm, ctx, &t, &report.not_measured);
     if (status == HSORT_OK)

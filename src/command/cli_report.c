@@ -124,10 +124,10 @@ static hsort_status write_page(struct comm *comm, const struct cli_options *opti
                                const char *name)
 {
     const struct npy_element byte = {.bytes = 1};
-    int64_t length = (int64_t)page->length, unused;
+    int64_t length = (int64_t)page->length;
     struct file_out file;
     char as_is[PATH_MAX];
-    TRY(comm_range(comm, length, &unused, &length));
+    TRY(comm_range(comm, length, NULL, &length));
     TRY(comm_agree(comm, file_name_as_is(name, as_is)));
     const struct file_target target = {.path = as_is,
                                        .format = FILE_RAW,

@@ -223,8 +223,8 @@ static void end_checkpoint(struct sort_run *run, hsort_status status)
 
 static hsort_status slowest(struct comm *comm, double mine, double *seconds)
 {
-    int64_t least, most;
-    TRY(comm_range(comm, (int64_t)(mine * 1e9), &least, &most));
+    int64_t most;
+    TRY(comm_range(comm, (int64_t)(mine * 1e9), NULL, &most));
     *seconds = (double)most / 1e9;
     return HSORT_OK;
 }
@@ -232,7 +232,7 @@ static hsort_status slowest(struct comm *comm, double mine, double *seconds)
 /* The one transport that all pairs of ranks use, or "mixed". */
 static hsort_status name_transport(const struct sort_run *run, const char **name)
 {
-    int64_t least = INT64_MAX, most = INT64_MIN, unused;
+    int64_t least = INT64_MAX, most = INT64_MIN;
     for (int peer = 0; peer < run->comm->size; peer++) {
         const int64_t path = (int64_t)hsort_path(run->ctx, peer);
         if (peer == run->comm->rank)
@@ -240,8 +240,8 @@ static hsort_status name_transport(const struct sort_run *run, const char **name
         least = path < least ? path : least;
         most = path > most ? path : most;
     }
-    TRY(comm_range(run->comm, least, &least, &unused));
-    TRY(comm_range(run->comm, most, &unused, &most));
+    TRY(comm_range(run->comm, least, &least, NULL));
+    TRY(comm_range(run->comm, most, NULL, &most));
     *name = run->comm->size == 1 ? "none"
             : least == most      ? hsort_transport_name((hsort_transport)most)
                                  : "mixed";

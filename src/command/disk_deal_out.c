@@ -347,8 +347,8 @@ static hsort_status go_through(struct deal_run *run, const struct run_note *note
 {
     const int64_t steps = deal_pieces_take(run, notes),
                   total = run->deal->count * (int64_t)run->deal->element_bytes;
-    int64_t at = 0, done = 0, most, unused;
-    TRY(comm_range(run->comm, steps, &unused, &most));
+    int64_t at = 0, done = 0, most;
+    TRY(comm_range(run->comm, steps, NULL, &most));
     for (int64_t step = 0; step < most; step++) {
         int asked;
         stop_hold(FAULT_HOLD_DEAL, "before the next elements are dealt out", NULL);

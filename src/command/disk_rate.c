@@ -224,7 +224,7 @@ static hsort_status take_request_memory(int rank, int threads, void ***memory)
 static hsort_status measure_file(struct comm *comm, hsort_choice direct_io, int threads, void *const *memory,
                                  struct probe *probe, struct disk_rate *rate)
 {
-    int64_t direct = 0, least, most;
+    int64_t direct;
     hsort_status status = open_probe(rate->directory, direct_io, probe);
     if (status == HSORT_OK)
         status = reserve_probe(probe, comm->size, &rate->free_bytes);
@@ -232,9 +232,8 @@ static hsort_status measure_file(struct comm *comm, hsort_choice direct_io, int 
     name_system(probe->fd, rate->system, sizeof rate->system);
     TRY(measure_disk_way(comm, probe, false, threads, memory, &rate->written_bytes, &rate->write_rate));
     TRY(measure_disk_way(comm, probe, true, threads, memory, &rate->read_bytes, &rate->read_rate));
-    direct = block_is_direct(probe->blocks);
-    TRY(comm_range(comm, direct, &least, &most));
-    rate->direct = least;
+    TRY(comm_range(comm, block_is_direct(probe->blocks), &direct, NULL));
+    rate->direct = direct;
     return HSORT_OK;
 }
 

@@ -32,9 +32,9 @@ static bool plan_is_there(const struct cli_options *options, const char *output)
 
 hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *options, bool *begun)
 {
-    int64_t none, some;
+    int64_t some;
     const bool mine = comm->rank == 0 && plan_is_there(options, disk_deal_main_output(options));
-    TRY(comm_range(comm, mine, &none, &some));
+    TRY(comm_range(comm, mine, NULL, &some));
     *begun = some;
     return HSORT_OK;
 }
@@ -42,9 +42,9 @@ hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *option
 hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *options, size_t *bytes)
 {
     size_t own = 0;
-    int64_t least, most;
+    int64_t least;
     TRY(comm_agree(comm, cli_memory(comm, options, &own)));
-    TRY(comm_range(comm, own < INT64_MAX ? (int64_t)own : INT64_MAX, &least, &most));
+    TRY(comm_range(comm, own < INT64_MAX ? (int64_t)own : INT64_MAX, &least, NULL));
     *bytes = (size_t)least;
     return HSORT_OK;
 }
@@ -189,13 +189,13 @@ static const char *name_other_rest(const struct disk_sort *disk, char *text, siz
 static hsort_status complete_line(struct disk_sort *disk, hsort_status status, bool *full)
 {
     char line[sizeof disk->comm->error], rest[400];
-    int64_t none, some;
+    int64_t some;
     *full = false;
     if (status == HSORT_OK || status == HSORT_STOPPED || !disk->files)
         return status;
     const char *known = run_files_error(disk->files);
     snprintf(line, sizeof line, "%s", known[0] ? known : disk->comm->error);
-    TRY(comm_range(disk->comm, run_files_disk_is_full(disk->files) || disk_deal_is_full(&disk->deal), &none,
+    TRY(comm_range(disk->comm, run_files_disk_is_full(disk->files) || disk_deal_is_full(&disk->deal), NULL,
                    &some));
     *full = some;
     if (some)

@@ -32,8 +32,8 @@ static struct element_columns columns_in_memory(struct record_run *run)
 /* Does a rank lack memory for the arrays of such a sort? Collective. */
 static hsort_status lacks_arrays(const struct record_run *run, size_t memory_bytes, bool *lacks)
 {
-    int64_t least, most;
-    TRY(comm_range(run->comm, run->count, &least, &most));
+    int64_t most;
+    TRY(comm_range(run->comm, run->count, NULL, &most));
     const uint64_t bytes = records_bytes(run->options, &run->keys, run->elements.bytes, run->values.bytes);
     *lacks = most > 0 && bytes > memory_bytes / (uint64_t)most;
     return HSORT_OK;

@@ -63,9 +63,9 @@ void report_stale(struct comm *comm, const struct file_out *file)
     char name[PATH_MAX] = "", more[48] = "", text[STATUS_TEXT_BYTES];
     if (comm->rank == 0 || file->own)
         file_find_stale(file, name);
-    int64_t first = comm->rank, unused, found = name[0] != '\0';
+    int64_t first = comm->rank, found = name[0] != '\0';
     if (file->own) { // the first rank that has found one tells its name
-        if (comm_range(comm, found ? first : comm->size, &first, &unused) != HSORT_OK ||
+        if (comm_range(comm, found ? first : comm->size, &first, NULL) != HSORT_OK ||
             comm_sum(comm, found, &found) != HSORT_OK || found == 0 ||
             comm_check(MPI_Bcast(name, sizeof name, MPI_BYTE, (int)first, comm->world), "MPI_Bcast", false) !=
                 HSORT_OK)

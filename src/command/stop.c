@@ -65,8 +65,8 @@ const char *stop_signal_name(int signal_number)
 
 hsort_status stop_agree(struct comm *comm, int *asked)
 {
-    int64_t least, greatest = 0;
-    hsort_status status = comm_range(comm, stop_signal(), &least, &greatest);
+    int64_t greatest = 0;
+    hsort_status status = comm_range(comm, stop_signal(), NULL, &greatest);
     *asked = (int)greatest;
     return status;
 }
@@ -74,9 +74,9 @@ hsort_status stop_agree(struct comm *comm, int *asked)
 hsort_status stop_say(struct comm *comm, const char *phase, const char *directory, bool kept)
 {
     int asked;
-    int64_t none, some;
+    int64_t some;
     TRY(stop_agree(comm, &asked));
-    TRY(comm_range(comm, kept, &none, &some));
+    TRY(comm_range(comm, kept, NULL, &some));
     return report_fail(comm, HSORT_STOPPED,
                        "stopped by %s while %s; %s/manifest says how far it got: the same command %s",
                        stop_signal_name(asked), phase, directory,

@@ -261,8 +261,8 @@ static hsort_status create_common(struct comm *comm, const struct file_target *t
 /* names->kept on this rank is that of all. Collective. */
 static hsort_status agree_on_kept(struct comm *comm, struct names *names)
 {
-    int64_t all, some;
-    TRY(comm_range(comm, names->kept, &all, &some));
+    int64_t all;
+    TRY(comm_range(comm, names->kept, &all, NULL));
     names->kept = all != 0;
     return HSORT_OK;
 }

@@ -193,8 +193,8 @@ static hsort_status choose_engine(hsort_context *ctx, int *devices)
     char why[256] = "";
     const hsort_engine wanted = ctx->options.engine;
     *devices = wanted == HSORT_ENGINE_HOST ? 0 : cuda_device_count(why, sizeof why);
-    int64_t fewest, most;
-    TRY(comm_range(&ctx->comm, *devices, &fewest, &most));
+    int64_t fewest;
+    TRY(comm_range(&ctx->comm, *devices, &fewest, NULL));
     hsort_status status = HSORT_OK;
     if (wanted == HSORT_ENGINE_CUDA && *devices == 0)
         status = status_fail(HSORT_NO_DEVICE, "engine cuda asked for, but no usable GPU: %s", why);
@@ -272,11 +272,11 @@ static hsort_status open_exchanges(hsort_context *ctx)
 {
     for (int i = 0; i < EXCHANGES; i++) {
         const struct exchange_ops *ops = exchange_table[i];
-        int64_t all = true, some;
+        int64_t all = true;
         if (!is_candidate(ctx, ops)) // the same on every rank
             continue;
         if (ops->can)
-            TRY(comm_range(&ctx->comm, ops->can(&ctx->comm, ctx->engine), &all, &some));
+            TRY(comm_range(&ctx->comm, ops->can(&ctx->comm, ctx->engine), &all, NULL));
         if (!all)
             continue;
         if (ops->open && !comm_is_alone(&ctx->comm))

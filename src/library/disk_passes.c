@@ -79,12 +79,12 @@ static hsort_status plan_parts(struct disk_passes *p)
 {
     struct comm *comm = &p->s->ctx->comm;
     struct disk_sizes sizes = {.ranks = comm->size};
-    int64_t own = 0, longest, unused;
+    int64_t own = 0, longest;
     hsort_status status = find_sizes(p, &sizes);
     if (status == HSORT_OK)
         status = disk_plan_longest(&sizes, &own);
     TRY(comm_agree(comm, status));
-    TRY(comm_range(comm, own, &longest, &unused));
+    TRY(comm_range(comm, own, &longest, NULL));
     disk_plan_parts(&sizes, longest, &p->plan);
     return share_line(p, p->store->open(p->store->user, &p->plan));
 }

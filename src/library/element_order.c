@@ -181,12 +181,12 @@ static bool are_spread_evenly(const struct element_order *order)
 static hsort_status codes_are_numbered(const struct element_order *order, bool *numbers)
 {
     struct comm *comm = &order->ctx->comm;
-    int64_t all, some;
+    int64_t all;
     *numbers = false;
     if (order->field_count != 1 || order->fields[0].bytes != 4 || order->code_bytes != sizeof(uint64_t) ||
         order->total == 0 || comm_is_alone(comm) || !are_spread_evenly(order))
         return HSORT_OK;
-    TRY(comm_range(comm, element_order_has_bare_keys(order), &all, &some)); // addresses may differ
+    TRY(comm_range(comm, element_order_has_bare_keys(order), &all, NULL)); // addresses may differ
     *numbers = all;
     return HSORT_OK;
 }
@@ -199,11 +199,11 @@ static hsort_status find_in_one_round(struct element_order *order, void *keys)
                                 .first = order->in_offset[comm->rank],
                                 .count = order->count,
                                 .out_count = order->out_count};
-    int64_t all_want, some_want = 1;
+    int64_t some_want = 1;
     bool numbers;
     TRY(codes_are_numbered(order, &numbers));
     if (numbers) // positions alone come out if no rank wants the keys
-        TRY(comm_range(comm, keys != NULL, &all_want, &some_want));
+        TRY(comm_range(comm, keys != NULL, NULL, &some_want));
     const struct raw_keys numbered = {.map = order->fields[0].map,
                                       .from = order->fields[0].from,
                                       .decode = !some_want,
@@ -465,8 +465,8 @@ static hsort_status find_in_two_rounds(struct element_order *order)
 /* The keys in order, where no code holds a whole one: they are carried there. NULL: this rank wants none. Collective. */
 static hsort_status carry_keys(const struct element_order *order, void *keys)
 {
-    int64_t all_want, some_want;
-    TRY(comm_range(&order->ctx->comm, keys != NULL, &all_want, &some_want));
+    int64_t some_want;
+    TRY(comm_range(&order->ctx->comm, keys != NULL, NULL, &some_want));
     return some_want ? element_carry(order->ctx, false, order->in_offset, order->positions,
                                      keys ? order->out_count : 0, (size_t)order->fields[0].bytes,
                                      order->fields[0].from, keys)

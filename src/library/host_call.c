@@ -62,8 +62,8 @@ static hsort_status run_on_host(hsort_context *ctx, const struct host_call *call
 /* Does a rank's context keep memory that has not gone yet? The same answer on every rank. Collective. */
 static hsort_status can_make_room(hsort_context *ctx, bool *can)
 {
-    int64_t all, any;
-    TRY(comm_range(&ctx->comm, !ctx->tries_again && context_kept_bytes(ctx) > 0, &all, &any));
+    int64_t any;
+    TRY(comm_range(&ctx->comm, !ctx->tries_again && context_kept_bytes(ctx) > 0, NULL, &any));
     *can = any;
     return HSORT_OK;
 }
@@ -87,7 +87,7 @@ static hsort_status run_again(hsort_context *ctx, const struct host_call *call)
 
 hsort_status host_call_finish(hsort_context *ctx, hsort_status status, const struct host_call *call)
 {
-    int64_t all, any;
+    int64_t all;
     bool again = false;
     if (status != HSORT_DEVICE_MEMORY)
         return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
@@ -99,7 +99,7 @@ hsort_status host_call_finish(hsort_context *ctx, hsort_status status, const str
     if (agreed == HSORT_OK && again)
         return run_again(ctx, call);
     if (agreed == HSORT_OK)
-        agreed = comm_range(&ctx->comm, all_are_in_host_memory(ctx, call), &all, &any);
+        agreed = comm_range(&ctx->comm, all_are_in_host_memory(ctx, call), &all, NULL);
     if (agreed != HSORT_OK)
         return context_fail(ctx, agreed);
     if (!all)

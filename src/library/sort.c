@@ -167,9 +167,9 @@ static hsort_status pass_sorted(struct sort *s)
         return HSORT_OK;
     // Where in and out are one array, keys can stay in it but not shift.
     const bool stuck = s->in == s->out && (have[0] != want[0] || have[1] != want[1]);
-    int64_t none_stuck, some_stuck;
+    int64_t some_stuck;
     bool sorted;
-    TRY(comm_range(comm, stuck, &none_stuck, &some_stuck));
+    TRY(comm_range(comm, stuck, NULL, &some_stuck));
     if (some_stuck)
         return HSORT_OK;
     TRY(came_sorted(s, &sorted));

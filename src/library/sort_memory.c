@@ -191,7 +191,7 @@ hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
 {
     hsort_context *ctx = s->ctx;
     struct memory_need need = {0};
-    int64_t none, some;
+    int64_t some;
     hsort_status status = HSORT_OK;
     *needs = false;
     if (s->total == 0 || KEY_IS_COUNTED(s->map.key_bytes))
@@ -204,7 +204,7 @@ hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
     const bool mine =
         disk_plan_needs(on_host, memory_need_bytes(&need), s->passes == 2, sort_run_bytes(s), memory_bytes);
     TRY(comm_agree(&ctx->comm, status));
-    TRY(comm_range(&ctx->comm, mine, &none, &some));
+    TRY(comm_range(&ctx->comm, mine, NULL, &some));
     *needs = some;
     return HSORT_OK;
 }
@@ -254,8 +254,8 @@ hsort_status sort_reserve_exchange(struct sort *s)
     const size_t raw = exchange_bytes(ctx, s->raw_exchange, s->map.key_bytes, s->capacity),
                  sorted = exchange_bytes(ctx, s->sorted_exchange, s->map.key_bytes, s->capacity);
     if (s->raw_exchange) {
-        int64_t all, some;
-        TRY(comm_range(&ctx->comm, reserve_exchange_bytes(ctx, greater_bytes(raw, sorted)), &all, &some));
+        int64_t all;
+        TRY(comm_range(&ctx->comm, reserve_exchange_bytes(ctx, greater_bytes(raw, sorted)), &all, NULL));
         if (!all)
             s->raw_exchange = NULL;
     }

@@ -406,7 +406,7 @@ static hsort_status share_trace_facts(struct trace_writer *w)
 {
     struct comm *comm = &w->ctx->comm;
     const int words = (int)(sizeof w->facts / sizeof(int64_t));
-    int64_t first = INT64_MAX, latest;
+    int64_t first = INT64_MAX;
     w->facts.offset_ns = w->clock.offset_ns;
     w->facts.error_ns = w->clock.error_ns;
     for (int64_t i = 0; i < w->facts.spans; i++) {
@@ -415,7 +415,7 @@ static hsort_status share_trace_facts(struct trace_writer *w)
         first = begin < first ? begin : first;
         w->facts.error_ns = error > w->facts.error_ns ? error : w->facts.error_ns;
     }
-    TRY(comm_range(comm, first, &w->origin_ns, &latest));
+    TRY(comm_range(comm, first, &w->origin_ns, NULL));
     return comm_gather_words(comm, (const uint64_t *)&w->facts, words, (uint64_t *)w->all);
 }
 

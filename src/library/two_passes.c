@@ -92,9 +92,9 @@ static hsort_status find_own_slot(struct passes *p, int64_t *slot)
 static hsort_status agree_on_slot(struct passes *p)
 {
     struct comm *comm = &p->s->ctx->comm;
-    int64_t own, unused;
+    int64_t own;
     TRY(comm_agree(comm, find_own_slot(p, &own)));
-    TRY(comm_range(comm, own, &p->slot, &unused));
+    TRY(comm_range(comm, own, &p->slot, NULL));
     p->slot_bytes = pass_slot_bytes(p->slot, p->pipeline.element_bytes);
     p->s->runs = pass_parts(p->s->in_count, p->slot);
     p->s->segments = pass_parts(p->s->out_count, p->slot);

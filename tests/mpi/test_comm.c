@@ -99,6 +99,11 @@ static void sum_up(const int64_t *values)
               got_high == high,
           "range %lld .. %lld instead of %lld .. %lld", (long long)got_low, (long long)got_high,
           (long long)low, (long long)high);
+    got_low = got_high = -1;
+    CHECK(comm_range(&comm, values[comm.rank], &got_low, NULL) == HSORT_OK && got_low == low,
+          "the smallest alone");
+    CHECK(comm_range(&comm, values[comm.rank], NULL, &got_high) == HSORT_OK && got_high == high,
+          "the largest alone");
     CHECK(comm_gather(&comm, values[comm.rank], gathered) == HSORT_OK, "%s", status_text());
     for (int rank = 0; rank < comm.size; rank++)
         CHECK(gathered[rank] == values[rank], "value of rank %d", rank);

@@ -144,13 +144,6 @@ static void pack_ahead(struct messages_stream *s)
     }
 }
 
-static void trace_message(const struct messages_stream *s, int to, size_t bytes)
-{
-    struct trace_span *span = trace_begin(s->m->comm->trace, "send message");
-    trace_sent(span, to, (int64_t)bytes);
-    trace_end(span);
-}
-
 /* transport_stream.send. A failed rank sends what is there, as it is. */
 static enum transport_next next_column_sent(void *user, struct transport_message *message)
 {
@@ -169,8 +162,7 @@ static enum transport_next next_column_sent(void *user, struct transport_message
         // If it was not packed, as somebody else was told, this is any number.
         message->bytes = lesser_bytes((size_t)s->m->slots->bytes[number % SLOTS], part.bytes);
     }
-    trace_message(s, part.peer, message->bytes);
-    s->sent_bytes += (int64_t)message->bytes;
+    count_moved(s->m->comm->trace, "send message", part.peer, message->bytes, &s->sent_bytes);
     pass_part(&s->sends, &part);
     return NEXT_MESSAGE;
 }

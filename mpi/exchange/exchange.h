@@ -59,15 +59,6 @@ static inline void exchange_swap_buffers(struct exchange *x)
     x->keys = keys;
 }
 
-/* So many bytes go to a peer, which reads them, or gets them while other work goes on: what a trace has of them is this moment. */
-static inline void exchange_count_moved(struct exchange *x, const char *how, int to, int64_t bytes)
-{
-    struct trace_span *span = trace_begin(x->comm->trace, how);
-    trace_sent(span, to, bytes);
-    trace_end(span);
-    x->moved_bytes += bytes;
-}
-
 enum exchange_input {
     EXCHANGE_TAKES_RAW,   /* the caller's bits, in any order: x->raw. The result is such bits too, sorted */
     EXCHANGE_TAKES_SORTED /* codes, one sorted run on each rank: x->keys. So is the result */

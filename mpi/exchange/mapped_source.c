@@ -71,7 +71,7 @@ static hsort_status begin_mapped(struct batch_space *space, void *tables)
         keep_first_error(&status, x->transport->ops->expose(x->transport, peer, (char *)x->scratch + at,
                                                             bytes, &space->shown[peer]));
         if (space->shown[peer])
-            exchange_count_moved(x, "memory is shown", peer, (int64_t)bytes);
+            count_moved(x->comm->trace, "memory is shown", peer, bytes, &x->moved_bytes);
         shown += space->shown[peer] != NULL;
     }
     m->space = space;

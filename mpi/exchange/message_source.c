@@ -138,7 +138,7 @@ static enum transport_next next_sent(void *tables, struct transport_message *mes
     message->memory = (char *)x->scratch + chunk.at + before;
     message->bytes = bytes <= before ? 0 : bytes - before < part ? bytes - before : part;
     message->plain = part;
-    exchange_count_moved(x, "send message", chunk.peer, (int64_t)message->bytes);
+    count_moved(x->comm->trace, "send message", chunk.peer, message->bytes, &x->moved_bytes);
     if (c->done == chunk.bytes)
         packed_chunks_leave(m->packed);
     return NEXT_MESSAGE;

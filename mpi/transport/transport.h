@@ -165,6 +165,16 @@ static inline void trace_shown(struct trace_span *span, int peer, size_t bytes)
         span->to = peer;
 }
 
+/* So many bytes go to a peer, which reads them, or gets them while other work goes on: what a trace has of them is this moment. *moved
+ * has them, too. */
+static inline void count_moved(struct trace *trace, const char *how, int to, size_t bytes, int64_t *moved)
+{
+    struct trace_span *span = trace_begin(trace, how);
+    trace_sent(span, to, (int64_t)bytes);
+    trace_end(span);
+    *moved += (int64_t)bytes;
+}
+
 /* How bytes go between this rank and `peer`. Not collective. */
 hsort_transport transport_path(const struct transport *transport, int peer);
 

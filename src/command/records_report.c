@@ -17,7 +17,9 @@ hsort_status records_report_add(struct records_report *report, const hsort_conte
     sum->segments += last.segments;
     sum->engine = last.engine; // of a gather
     for (int path = 0; path < HSORT_TRANSPORTS; path++) {
-        sum->paths[path].pairs = last.paths[path].pairs;
+        // of each call its own, and calls may take different paths
+        if (last.paths[path].pairs > sum->paths[path].pairs)
+            sum->paths[path].pairs = last.paths[path].pairs;
         sum->paths[path].moved_bytes += last.paths[path].moved_bytes;
         sum->paths[path].moved_bytes_largest += last.paths[path].moved_bytes_largest;
         sum->paths[path].seconds += last.paths[path].seconds;

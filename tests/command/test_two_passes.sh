@@ -38,6 +38,12 @@ if [ "$code" != 0 ] || ! grep -q 's  read 100 %' "$work.err" || ! grep -q 's  wr
 fi
 ok 3 sort in.npy -o out.npy --engine host --device-memory 1G --json
 json "r['passes'] == 1 and r['runs'] == 0 and r['segments'] == 0 and r['exchange'] != 'none'"
+# What follows the sort may take another path: of each the report has its pairs of ranks.
+for ranks in 2 3; do
+    few "$ranks" in.npy out.npy --unique --json
+    json "r['passes'] == 2 and r['paths']['staged']['moved_bytes'] > 0"
+    json "all(p['pairs'] == $ranks * ($ranks - 1) / 2 for p in r['paths'].values())"
+done
 rm out.npy whole.npy
 
 refused 1 5 "rank 0 on |two passes take at least " sort in.npy -o out.npy --engine host --device-memory 64K

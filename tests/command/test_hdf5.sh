@@ -119,6 +119,8 @@ reports()
 sub/up (a group around it), DIMENSION_LIST of cube (references), REFERENCE_LIST of id (references), reference of id (references), \
 inner of kind (references), to of sub (references)'"
     json "r['inputs'] == ['snap.h5:/g'] and r['output'] == 'x.h5:/g' and r['verify']['stable'] and 'HDF5 ' in r['build']"
+    json "[one['rank'] for one in r['per_rank']] == [0, 1, 2] and sum(one['moved_bytes'] for one in r['per_rank']) == r['moved_bytes'] > 0"
+    json "all(max(one['phases'][p] for one in r['per_rank']) == r['phases'][p] > 0 for p in ('read', 'write', 'verify'))"
     ok 0 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --json
     json "r['sorted'] and r['against']['same_records'] and r['records'] == 1000 and r['trace'] is None"
     ok 2 check x.h5:/g --key 'id,pos[1]:desc' --against snap.h5:/g --trace trace.json --json

@@ -426,12 +426,15 @@ static hsort_status print_run(struct hdf5_run *run)
     }
     status = comm_agree(run->comm, status);
     if (status == HSORT_OK)
+        status = records_report_gather(report, run->comm, run->ctx, own);
+    if (status == HSORT_OK)
         status = job_open(run->comm, &report->job);
     if (status == HSORT_OK) {
         status = comm_agree(run->comm, run->comm->rank == 0 ? records_report_print(report, run->options->json)
                                                             : HSORT_OK);
         job_close(&report->job);
     }
+    free(report->per_rank);
     free(names);
     return status;
 }

@@ -239,7 +239,7 @@ hsort_status records_report_check(const struct records_check_report *report, boo
     if (found->first_disorder >= 0)
         printf(": record %" PRId64 " belongs before the one before it", found->first_disorder);
     printf("\n");
-    report_repeat(report->unique, found, found->first_unstable, "record");
+    report_repeat(report->unique, found, found->first_unstable, false);
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");

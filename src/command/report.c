@@ -258,14 +258,15 @@ hsort_status report_sort(const struct sort_report *report, bool json)
 
 /* ---- check --------------------------------------------------------------------------------------------- */
 
-void report_repeat(bool unique, const hsort_check_result *found, int64_t place, const char *word)
+void report_repeat(bool unique, const hsort_check_result *found, int64_t place, bool bare)
 {
-    if (unique && place < 0 && found->first_disorder >= 0)
-        printf("unique       not known: equal %ss may be no neighbours\n", word);
-    else if (unique && place < 0)
-        printf("unique       no %s is there twice\n", word);
+    if (unique && place < 0)
+        printf("unique       %s\n", found->first_disorder >= 0 ? "not known: equal keys may be no neighbours"
+                                                               : "no key is there twice");
     else if (unique)
-        printf("unique       NOT: %s %" PRId64 " is the one before it again\n", word, place);
+        printf(bare ? "unique       NOT: key %" PRId64 " is that of key %" PRId64 " again\n"
+                    : "unique       NOT: record %" PRId64 " has the key of record %" PRId64 " again\n",
+               place, place - 1);
 }
 
 void report_repeat_json(struct json *json, bool unique, const hsort_check_result *found, int64_t place)
@@ -367,7 +368,7 @@ hsort_status report_check(const struct check_report *report, bool json)
         printf("order        NOT %s: key %" PRId64 " is %s after %s\n", order_name(report->order), place,
                report_key_text(report->type, report->disorder[1], key),
                report_key_text(report->type, report->disorder[0], before));
-    report_repeat(report->unique, found, report->first_repeat, "key");
+    report_repeat(report->unique, found, report->first_repeat, true);
     printf("fingerprint  %016" PRIx64 "%016" PRIx64 "\n", found->fingerprint[0], found->fingerprint[1]);
     if (report->against) {
         printf("against      ");

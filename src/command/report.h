@@ -111,8 +111,8 @@ void report_moved_json(struct json *json, const hsort_stats *stats, int64_t key_
 double report_bytes_per_crossed_key(double bytes, double plain_bytes, double key_bytes);
 
 /* Of check --unique: which key, or record, has the key of the one before it; place -1: none has, which says that all differ only
- * where they are in order. `unique` false: nothing. */
-void report_repeat(bool unique, const hsort_check_result *found, int64_t place, const char *word);
+ * where they are in order. `unique` false: nothing. bare: of keys, not records. */
+void report_repeat(bool unique, const hsort_check_result *found, int64_t place, bool bare);
 void report_repeat_json(struct json *json, bool unique, const hsort_check_result *found, int64_t place);
 
 /* Of check, whatever it has looked at: `sorted` and `first_disorder`, which stays open if this returns true, for more; the

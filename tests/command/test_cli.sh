@@ -116,6 +116,22 @@ good_check()
             fi
         done
     done
+    # It is a key that is there twice; records with it need not be the same.
+    printf 'a1b2b3c4' >twice.raw
+    printf 'a1b2c3d4' >once.raw
+    local words file says
+    while IFS='|' read -r words file says; do
+        # shellcheck disable=SC2086  # words
+        run 2 check $file --unique $words
+        grep -q "^unique       $says$" "$work.out" || fail "check --unique $words of $file"
+    done <<'CHECKS'
+--key @0:u8 --record 2|twice.raw|NOT: record 2 has the key of record 1 again
+--key @0:u8 --record 2|once.raw|no key is there twice
+--key @0:u8:desc --record 2|once.raw|not known: equal keys may be no neighbours
+--type u8|sorted.raw|NOT: key 1 is that of key 0 again
+--type u64|sorted.raw|no key is there twice
+--type u64 -r|sorted.raw|not known: equal keys may be no neighbours
+CHECKS
     rm ./*
 }
 

@@ -424,6 +424,7 @@ static hsort_status print_records(struct record_run *run)
     report->write_seconds = most[2];
     report->verify_seconds = most[3];
     report->work = "sort";
+    report->streamed = run->streamed;
     report->word = options->key ? "record" : hsort_type_name(run->elements.in.type);
     report->plural = options->key ? "records" : "keys";
     report->key = options->key;

@@ -144,6 +144,24 @@ static hsort_status print_json(const struct records_report *report)
     return report_close_json(&json);
 }
 
+/* The parts of the sort below it. Where elements flow, local_sort and merge are the two passes, which read and write are parts of:
+ * then all stand side by side, as of bare keys, and what else the sort took is left out. */
+static void print_phases(const struct records_report *report)
+{
+    char text[REPORT_FIGURE_TEXT];
+    report_phase("read", report->read_seconds);
+    if (!report->streamed)
+        report_phase(report->work, report->sort_seconds);
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        if (report->streamed)
+            report_phase(report_phase_names[phase], report->stats.seconds[phase]);
+        else if (report->stats.seconds[phase] >= 1e-6)
+            printf("  %-11s %8s\n", report_phase_names[phase],
+                   report_time(report->stats.seconds[phase], text));
+    report_phase("write", report->write_seconds);
+    report_phase("verify", report->verify_seconds);
+}
+
 hsort_status records_report_print(const struct records_report *report, bool json)
 {
     char text[REPORT_FIGURE_TEXT];
@@ -171,14 +189,7 @@ hsort_status records_report_print(const struct records_report *report, bool json
         report_two_passes(report->plural, &report->stats, report->run_bytes);
     report_job(&report->job);
     report_kept(&report->kept, &report->stats);
-    report_phase("read", report->read_seconds);
-    report_phase(report->work, report->sort_seconds);
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
-        if (report->stats.seconds[phase] >= 1e-6)
-            printf("  %-11s %8s\n", report_phase_names[phase],
-                   report_time(report->stats.seconds[phase], text));
-    report_phase("write", report->write_seconds);
-    report_phase("verify", report->verify_seconds);
+    print_phases(report);
     report_moved(&report->stats, 0);
     if (report->verified && report->gathers)
         printf("verified     %s\n", report->fingerprint_ok ? "each element is the one that its entry names"

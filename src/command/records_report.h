@@ -21,6 +21,7 @@ struct records_report {
     const char *engine, *exchange;                                    /* exchange: or NULL */
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
     const char *work;  /* what the second of them is of: "sort", "gather" */
+    bool streamed;     /* from file to file: then sort_seconds are those beside reading and writing */
     hsort_stats stats; /* of its calls of the library, added up */
     bool gathers;      /* then of what was verified there is one of them: the last */
     bool verified;    /* the four below mean something */

@@ -10,6 +10,18 @@ set -uo pipefail
 has() { grep -qF -- "$1" "$work.out" || fail "stdout lacks '$1'"; }
 lacks() { ! grep -qF -- "$1" "$work.out" || fail "stdout has '$1'"; }
 
+# The passes of what flows stand beside reading and writing, which are parts of them; what sorts in memory has its parts below it.
+beside()
+{
+    grep -q '^local_sort ' "$work.out" && grep -q '^merge ' "$work.out" && ! grep -qE '^(sort|  local_sort|  merge) ' "$work.out" ||
+        fail "the phases of what flows"
+}
+below()
+{
+    grep -q '^sort ' "$work.out" && grep -q '^  local_sort ' "$work.out" && ! grep -qE '^(local_sort|merge) ' "$work.out" ||
+        fail "the phases of what sorts in memory"
+}
+
 few() { ok "$1" sort "$2" -o "$3" --engine host --threads 1 --device-memory 1M "${@:4}"; }
 
 for type in $(drawn_half u32 f64); do
@@ -90,6 +102,7 @@ ok 1 sort keys.npy --index i.npy
 for ranks in $(drawn_half 1 2 3 5); do
     little "$ranks" "${records[@]}" -o out
     has "passes       2, as the records do not fit into engine memory: "
+    beside
     has "verified     in order, same count, same elements"
     cmp -s r.bin out || fail "$ranks ranks: other records than in one pass"
     little "$ranks" "${records[@]}" -o out --index index.npy --values keys.npy -O values.npy --json
@@ -106,10 +119,16 @@ for ranks in $(drawn_half 1 2 3 5); do
     { cmp -s k.npy out.npy && cmp -s v.bin out; } || fail "$ranks ranks: other pairs than in one pass"
     ok "$ranks" sort keys.npy --index index.npy --engine host --threads 1 --device-memory 600K
     has "passes       2"
+    below
     cmp -s i.npy index.npy || fail "$ranks ranks: another index than in one pass"
 done
 ok 2 sort "${records[@]}" -o out --engine host --device-memory 1G --json
 json "r['passes'] == 1 and r['runs'] == 0 and r['exchange'] != 'none'"
+ok 2 sort "${records[@]}" -o out --engine host
+below
+ok 2 sort "${records[@]}" -o out --engine host --runs 5 --index index.npy
+has "passes       2, by way of the disk: "
+beside
 refused 2 5 "elements: two passes take at least " sort "${records[@]}" -o out2 --engine host --device-memory 64K
 # An output that is not what was read is found out on the way; also where the record is cut by two chunks. So is one that has something
 # else when it is read back.

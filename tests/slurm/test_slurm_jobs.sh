@@ -52,6 +52,22 @@ normal_ends()
     says eight '^hosts  *4: node1,node2,node3,node4$' || fail "the report does not name the nodes" eight.log
 }
 
+# IN is one file; others go into OPTIONS, before the options.
+several_inputs()
+{
+    local script
+    keys part 4321 "$((seed + 2))"
+    cat many.u64 part.u64 few.u64 >together.u64
+    order <together.u64 >together.sorted
+    for script in single-node multi-node mpirun requeue; do
+        OPTIONS="part.u64 few.u64 $OPTIONS" submit "of_$script" $script.sbatch "${small[@]}" --nodes=1 "$(in_out "of_$script" many)"
+    done
+    for script in single-node multi-node mpirun requeue; do
+        ends "of_$script" COMPLETED 0:0
+        right "of_$script.out" together
+    done
+}
+
 # --progress: lines that are whole, though several processes write to the log, and name the job.
 progress_lines()
 {
@@ -244,7 +260,7 @@ masks()
 
 normal_ends
 progress_lines
-parts=(bad_input array scaling gpu_views core_views)
+parts=(several_inputs bad_input array scaling gpu_views core_views)
 [ "${HAS_FAULTS:-OFF}" != ON ] || parts+=(ends_before_its_time)
 for part in $(drawn_half "${parts[@]}"); do
     $part

@@ -93,7 +93,7 @@ right()
 # No temporary, no checkpoint.
 nothing_left()
 {
-    same "left in the folder" "$(find . -name '*.part' -o -path '*.checkpoint/*')" ""
+    same "left in the folder" "$(find . -name '*.part' -o -name '*.checkpoint')" ""
 }
 
 # processes PROGRAM [JOB-NAME]: those of the program, of one job or of all. Other clusters' cannot be seen from here.

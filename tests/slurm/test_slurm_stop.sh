@@ -63,7 +63,7 @@ done_right()
     same "$1: the report's line" "$(sed -n 's/^job  *//p' "$1.log")" "${job[$1]}, slurm$([ "$3" = 0 ] || echo ", restarted 1 time")"
     right "$2" many
     cmp -s "$2" undisturbed.out || fail "$2 is not, byte for byte, what an undisturbed run writes"
-    same "$1: left behind" "$(ls -A "$2.checkpoint" "$2".*part 2>/dev/null || true)" "$2.checkpoint:"
+    same "$1: left behind" "$(compgen -G "$2.*" || true)" ""
 }
 
 # went_on NAME [WORDS]: the report says so, and what was kept.
@@ -137,15 +137,16 @@ all_nodes()
 
 by_hand()
 {
-    RESTARTS=0 turn hand_1 hand.out holdsort:0 --nodes=2
+    CHECKPOINT=own RESTARTS=0 turn hand_1 hand.out holdsort:0 --nodes=2
     RESTARTS=1 turn often often.out holdread:0 --nodes=1
     stop hand_1
     stop often
     ends hand_1 FAILED 75:0
     same "hand_1: restarts" "$(of hand_1 Restarts)" 0
-    turn hand_2 hand.out "" --nodes=3 --ntasks-per-node=1
+    CHECKPOINT=own turn hand_2 hand.out "" --nodes=3 --ntasks-per-node=1
     done_right hand_2 hand.out 0
     went_on hand_2
+    same "the folder of hand_2" "$(find own)" own # the user's, who named it
     stop often 2
     ends often FAILED 75:0
     same "often: restarts" "$(of often Restarts)" 1

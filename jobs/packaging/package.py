@@ -42,6 +42,9 @@ class Hypersort(CMakePackage, CudaPackage):
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", self.spec.variants["cuda_arch"].value))
         return args
 
+    def setup_run_environment(self, env):
+        env.prepend_path("PYTHONPATH", join_path(self.prefix.share, "hypersort", "python"))
+
     @run_after("install")
     @on_package_attributes(run_tests=True)
     def check_install(self):

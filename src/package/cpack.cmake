@@ -6,6 +6,15 @@ set(CPACK_PACKAGE_DESCRIPTION
 "hypersort sorts arrays of numbers and records that are spread over the
 ranks of an MPI program, one GPU or some CPU cores for each rank. This
 package has the command, which sorts files, and the library with its headers.")
+if(HYPERSORT_PYTHON_DIR)
+    # In a folder of its own: in Python's, Debian would want the package to depend on Python.
+    set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-mpi4py, python3-numpy")
+    set(python_place ${to_PYTHON})
+    cmake_path(ABSOLUTE_PATH python_place BASE_DIRECTORY /usr NORMALIZE)
+    string(APPEND CPACK_PACKAGE_DESCRIPTION "
+Python with NumPy and mpi4py finds the package hypersort by
+PYTHONPATH=${python_place}.")
+endif()
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)

@@ -41,6 +41,29 @@ done
 dpkg-deb -x "$deb" "$work/root"
 uses ".deb" "$work/root/usr"
 
+# What the description says of Python is so, where NumPy and mpi4py, which the .deb suggests, are there.
+python=
+if [ -n "$(cache HYPERSORT_PYTHON_DIR)" ]; then
+    [[ "$(dpkg-deb -f "$deb" Suggests)" = *python3-mpi4py*python3-numpy* ]] || fail "the .deb suggests $(dpkg-deb -f "$deb" Suggests)"
+    if /usr/bin/python3 -c 'import numpy, mpi4py' 2>/dev/null; then
+        python=/usr/bin/python3
+    else
+        echo "not tested: the package of the .deb; /usr/bin/python3 has not both NumPy and mpi4py"
+    fi
+fi
+# imports ROOT: Python imports the package where the description says that it lies, below ROOT.
+imports()
+{
+    local place
+    place=$1$(dpkg-deb -f "$deb" Description | sed -n 's/^ *PYTHONPATH=\(.*\)\.$/\1/p')
+    [ -z "$python" ] || env -u HYPERSORT_LIBRARY PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$place" "$python" -c "
+import hypersort, numpy
+from mpi4py import MPI
+assert hypersort.__file__.startswith('$place/'), hypersort.__file__
+assert hypersort.sort(numpy.array([3, 1, 2]), MPI.COMM_WORLD).tolist() == [1, 2, 3]" || fail "the package in '$place' is of no use"
+}
+imports "$work/root"
+
 # dpkg COMMAND: apt may be at work as well, and keeps the lock for a while.
 dpkg_now()
 {
@@ -61,6 +84,7 @@ in_usual_places()
     read -ra flags <<<"$(pkg-config --cflags --libs hypersort)"
     gcc "$work/example.c" "${flags[@]}" -o "$work/usual"
     sorts "the installed .deb" "$work/usual"
+    imports ""
 }
 if [ "$(id -u)" != 0 ]; then
     echo "the .tar.gz and the .deb are of use; only root can install"

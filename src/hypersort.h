@@ -1,6 +1,6 @@
 /* hypersort: sort arrays that are spread over the ranks of an MPI communicator, one GPU per rank.
  *
- * This header, for C and C++, includes hypersort_types.h beside it. The shortest use, with MPI initialised:
+ * For C and C++. The pages that it names are in share/doc/hypersort. The shortest use, with MPI initialised:
  *
  *     hsort_context *ctx;
  *     hsort_create(MPI_COMM_WORLD, NULL, &ctx);
@@ -232,9 +232,9 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  * Memory   engine memory, as hsort_workspace() says; ctx keeps it for the next sort. One rank alone needs
  *          less if less is free, down to 1/64 of its keys; it is slower then (kernels/README.md). If some
  *          rank lacks the room and all keys are in host memory, all ranks sort in two passes
- *          (library/README.md): in what engine memory there is, and in host memory as hsort_host_workspace()
- *          says. Host memory is compared with the limits of the machine and of cgroups first, for all ranks
- *          of a node together.
+ *          (src/library/README.md): in what engine memory there is, and in host memory as
+ *          hsort_host_workspace() says. Host memory is compared with the limits of the machine and of cgroups
+ *          first, for all ranks of a node together.
  *          Keys of 1 and 2 bytes: a table of 640 KiB at most, and for those in host memory up to 64 MiB of
  *          the engine's; three tables of 512 KiB at most in host memory.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
@@ -313,14 +313,14 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *            if there is as much, instead of codes pairs twice, elements of other sizes three times, with
  *            their keys. ctx keeps it for the next call; a sort frees what nobody uses. Where some rank lacks
  *            it, and all arrays are in host memory, argsorts and sorts of pairs and records take two passes
- *            (library/README.md): in engine memory as it is, and as much host memory as elements, keys and
- *            positions take. Else it is HSORT_DEVICE_MEMORY, of a limited host engine HSORT_HOST_MEMORY.
+ *            (src/library/README.md): in engine memory as it is, and as much host memory as elements, keys
+ *            and positions take. Else it is HSORT_DEVICE_MEMORY, of a limited host engine HSORT_HOST_MEMORY.
  *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not asked.
  *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but for
  *            overwrite_input in hsort_sort_records_to(); what is written is undefined after an error, but for
  *            HSORT_ARGUMENT and the MEMORY ones, which leave arrays that are sorted in place as they were.
  *   Source   unique codes from keys and positions: Arkouda's coargsort and sample sorts that break ties by
- *            position do likewise (library/README.md, "What travels with keys"). */
+ *            position do likewise (src/library/README.md, "What travels with keys"). */
 
 /* Which keys come first: the order of a distributed array, without moving it. Collective.
  *   type, order  of the keys; the same on every rank

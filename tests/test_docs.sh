@@ -11,7 +11,7 @@ fail()
     failures=$((failures + 1))
 }
 
-mapfile -t pages < <(find . -name '*.md' -not -path './build*' -not -path './.git/*' | sort)
+mapfile -t pages < <(find . -name '*.md' -not -path './build*' -not -path './.*/*' | sort)
 if [ ${#pages[@]} -lt 5 ]; then
     fail "the pages were not found in $SOURCE"
 fi

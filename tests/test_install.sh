@@ -1,6 +1,7 @@
 #!/bin/bash
 # An installed hypersort is of use: the README's C example compiles against it alone, with the shared and with the static library,
-# and sorts over two ranks. The static library shows no name but hsort_...: a program may have each of the others for itself.
+# and sorts over two ranks. The static library shows no name but hsort_...: a program may have each of the others for itself. The
+# pages lead to what is installed, and so does all else that names a page.
 set -euo pipefail
 # shellcheck source=package/installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/package/installed.sh"
@@ -9,6 +10,24 @@ installed=$(find "$prefix/include" -type f -printf '%P\n' | sort | xargs)
 [ "$installed" = "hypersort.h hypersort_types.h" ] ||
     fail "hypersort.h and hypersort_types.h are to be the only headers, but installed are: $installed"
 "$prefix/bin/hypersort" info >/dev/null
+
+# The links of all pages; and the pages that headers, the Python package, the job scripts and the man page name.
+docs=$prefix/share/doc/hypersort links=0 named=0
+while IFS=: read -r page target; do
+    links=$((links + 1))
+    target=${target%%#*}
+    [ -e "$(dirname "$page")/$target" ] || fail "the installed ${page#"$prefix"/} leads to $target, which is not there"
+done < <(grep -roE --include='*.md' '\]\([^)]+\)' "$prefix/share" | sed 's/](\(.*\))$/\1/' | grep -vE ':(#|https?:|mailto:)')
+[ "$links" -gt 50 ] || fail "the pages lead to $links places only"
+while read -r page; do
+    named=$((named + 1))
+    [ -e "$docs/$page" ] || fail "$page is named by what is installed, but is not in $docs"
+done < <({
+    find "$prefix/include" "$prefix/share/hypersort" -type f ! -name README.md -exec cat {} +
+    find "$prefix/share" -name hypersort.1.gz -exec gunzip -c {} + | sed 's/\\-/-/g'
+} | grep -owE '([a-z_]+/)*(README|[a-z_]+)\.md' | sort -u)
+[ "$named" -gt 5 ] || fail "$named pages only are named"
+if grep -rnE --include='*' '(^|[^a-z/])tests/' "$prefix/include" "$prefix/share/hypersort"; then fail "the tests are not installed"; fi
 
 write_example "$work/example.c"
 
@@ -36,4 +55,5 @@ compile same_names "$work/same_names.c" -fno-builtin "$libraries/libhypersort.a"
 for kind in shared static same_names; do
     sorts "$kind" "$work/$kind"
 done
-echo "the example ran with the shared and with the static library, also beside $(wc -l <<<"$inner") functions of the library's inner names"
+echo "the example ran with the shared and with the static library, also beside $(wc -l <<<"$inner") functions of the library's inner names; \
+of the pages $links links and $named names lead to what is installed"

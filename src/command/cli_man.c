@@ -114,6 +114,13 @@ static void put_ends(void)
 #define X(name, text) put_item(name, text);
     CLI_ENVIRONMENT_LIST(X)
 #undef X
+    printf(".SH FILES\nBelow the prefix, such as /usr:\n");
+    put_item("share/hypersort/jobs",
+             "Slurm scripts to copy: for one node, several, arrays, sorts that are requeued");
+    put_item("share/hypersort/examples", "programs in C, C++, Fortran and Python");
+    put_item("share/doc/hypersort",
+             "README.md; src/command/README.md: reports, stop and resume, troubleshooting; "
+             "jobs/README.md: Slurm; src/examples/ten_minutes.md: to begin with");
     printf(".SH SEE ALSO\n.BR mpirun (1),\n.BR srun (1)\n");
 }
 

@@ -48,7 +48,7 @@ install(FILES ${PROJECT_BINARY_DIR}/private/changelog.gz DESTINATION ${CMAKE_INS
 set(fortran_dir ${CMAKE_INSTALL_DATADIR}/hypersort/fortran)
 install(FILES src/fortran/hypersort.f90 DESTINATION ${fortran_dir})
 install(DIRECTORY src/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/hypersort
-        PATTERN ten_minutes.md EXCLUDE PATTERN __pycache__ EXCLUDE) # the page leads into the source
+        PATTERN ten_minutes.md EXCLUDE PATTERN __pycache__ EXCLUDE) # the page is with the others
 set(hypersort_FORTRAN_SOURCE ${PROJECT_SOURCE_DIR}/src/fortran/hypersort.f90 CACHE INTERNAL "For projects that include this one")
 
 # Two sets: who takes the shared library needs nothing of what the static one needs.
@@ -122,11 +122,11 @@ endif()
 list(JOIN pc_libs_private " " pc_libs_private)
 
 # Some packagers give absolute folders: what names them from the prefix on needs relative ones.
-foreach(kind LIB INCLUDE DATA BIN)
+foreach(kind LIB INCLUDE DATA BIN DOC)
     set(to_${kind} ${CMAKE_INSTALL_${kind}DIR})
 endforeach()
 set(to_PYTHON ${HYPERSORT_PYTHON_DIR})
-foreach(kind LIB INCLUDE DATA BIN PYTHON)
+foreach(kind LIB INCLUDE DATA BIN DOC PYTHON)
     cmake_path(ABSOLUTE_PATH to_${kind} BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
     cmake_path(RELATIVE_PATH to_${kind} BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
 endforeach()

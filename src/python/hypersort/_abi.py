@@ -1,6 +1,6 @@
 """hypersort.h as ctypes sees it: lists, structs and functions, in the order of the header.
 
-tests/python/test_python.sh compares all of it with the headers, by a C program that prints sizes and offsets.
+A test of the source compares all of it with the headers, by a C program that prints sizes and offsets.
 """
 
 from __future__ import annotations

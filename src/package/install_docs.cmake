@@ -1,0 +1,54 @@
+# The Slurm scripts, and the pages of the tree for those who use it, in the tree's folders. What they lead to is installed, too, or is
+# no link there.
+find_program(AWK awk REQUIRED)
+set(pages README.md jobs/README.md mpi/README.md mpi/measured.md kernels/README.md kernels/measured.md kernels/cuda/README.md
+          kernels/host/README.md src/README.md src/measured.md src/command/README.md src/library/README.md src/python/README.md
+          src/examples/ten_minutes.md)
+set(images src/command/timeline.png)
+file(GLOB scripts RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS jobs/*.sbatch)
+install(FILES ${scripts} DESTINATION ${CMAKE_INSTALL_DATADIR}/hypersort/jobs)
+
+# seen_from_pages(FOLDER SOURCES FILE...): where the files of SOURCES are installed in FOLDER, below the prefix, as lines for
+# installed_page.awk.
+set(places)
+foreach(file ${pages} ${images})
+    string(APPEND places "${file} ${file}\n")
+endforeach()
+macro(seen_from_pages folder sources)
+    cmake_path(SET place NORMALIZE ${folder})
+    cmake_path(RELATIVE_PATH place BASE_DIRECTORY ${to_DOC})
+    foreach(file ${ARGN})
+        cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${sources} OUTPUT_VARIABLE name)
+        string(APPEND places "${file} ${place}/${name}\n")
+    endforeach()
+endmacro()
+file(GLOB_RECURSE examples RELATIVE ${PROJECT_SOURCE_DIR} src/examples/*)
+list(REMOVE_ITEM examples ${pages})
+seen_from_pages(${to_DATA}/hypersort/examples src/examples ${examples})
+seen_from_pages(${to_DATA}/hypersort/jobs jobs ${scripts})
+seen_from_pages(${to_DATA}/hypersort/fortran src/fortran src/fortran/hypersort.f90)
+seen_from_pages(${to_INCLUDE} src src/hypersort.h)
+seen_from_pages(${to_INCLUDE} kernels/base kernels/base/hypersort_types.h)
+if(HYPERSORT_PYTHON_DIR)
+    file(GLOB modules RELATIVE ${PROJECT_SOURCE_DIR} src/python/hypersort/*.py)
+    seen_from_pages(${to_PYTHON}/hypersort src/python/hypersort ${modules})
+endif()
+string(APPEND places "LICENSE copyright\n")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/private/places CONTENT "${places}" @ONLY)
+
+set(made)
+foreach(page ${pages})
+    cmake_path(GET page PARENT_PATH folder)
+    set(out ${PROJECT_BINARY_DIR}/pages/doc/${page})
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/pages/doc/${folder})
+    add_custom_command(OUTPUT ${out} VERBATIM DEPENDS ${page} src/package/installed_page.awk ${PROJECT_BINARY_DIR}/private/places
+        COMMAND ${AWK} -v page=${page} -f ${PROJECT_SOURCE_DIR}/src/package/installed_page.awk ${PROJECT_BINARY_DIR}/private/places
+                ${PROJECT_SOURCE_DIR}/${page} > ${out})
+    install(FILES ${out} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+    list(APPEND made ${out})
+endforeach()
+foreach(image ${images})
+    cmake_path(GET image PARENT_PATH folder)
+    install(FILES ${image} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()
+add_custom_target(hypersort_docs ALL DEPENDS ${made})

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
+#include "kernels/base/size_text.h"
 #include "kernels/base/status.h"
 #include "src/checkpoint/run_files_internal.h"
 #include "src/files/file_internal.h"
@@ -199,6 +200,17 @@ static hsort_status find_made(struct run_files *files, const struct written_plan
     return status == HSORT_OK ? hold_against_files(files) : status;
 }
 
+static hsort_status fail_limit(const struct run_files *files, int64_t bytes)
+{
+    char takes[SIZE_TEXT_BYTES], limit[SIZE_TEXT_BYTES], enough[SIZE_TEXT_BYTES];
+    return status_fail(
+        HSORT_IO,
+        "%s: the runs of this sort, and what else it keeps there, take %s, --temp-limit is %s: "
+        "%s would do",
+        files->where, size_text((uint64_t)bytes, takes),
+        size_text((uint64_t)files->target.temporary_limit, limit), size_option_text((uint64_t)bytes, enough));
+}
+
 /* Is there room for the runs that are to be made? */
 static hsort_status check_room(const struct run_files *files)
 {
@@ -216,10 +228,7 @@ static hsort_status check_room(const struct run_files *files)
     if (ends)
         return HSORT_OK;
     if (files->target.temporary_limit > 0 && all > files->target.temporary_limit)
-        return status_fail(HSORT_IO,
-                           "%s: the runs of this sort, and what else it keeps there, take %" PRId64
-                           " bytes, --temp-limit is %" PRId64,
-                           files->where, all, files->target.temporary_limit);
+        return fail_limit(files, all);
     return run_directories_check_space(files->directory, files->target.temporary_count, needed);
 }
 

@@ -1,4 +1,5 @@
 #include "src/library/disk_plan.h"
+#include "kernels/base/size_text.h"
 #include "src/library/disk_cuts.h"
 
 enum {
@@ -44,6 +45,26 @@ static hsort_status slot_bytes_of(const struct disk_sizes *sizes, int64_t elemen
     return HSORT_OK;
 }
 
+/* bytes: what would do of slots and all that these are taken for. */
+static hsort_status fail_lacking(const struct disk_sizes *sizes, size_t bytes)
+{
+    char takes[SIZE_TEXT_BYTES], has[SIZE_TEXT_BYTES], enough[SIZE_TEXT_BYTES];
+    const size_t have = bytes_for_slots(sizes),
+                 all = bytes + bytes / 8; // with fences and windows, and some more
+    if (!sizes->on_host || have == sizes->engine_bytes)
+        return status_fail(HSORT_HOST_MEMORY,
+                           "%lld elements of %zu bytes, in %d runs at most, take %s of engine memory on each "
+                           "rank, but it may use %s: give more (--device-memory)",
+                           (long long)sizes->elements, sizes->element_bytes, DISK_PARTS_MAX,
+                           size_text(bytes, takes), size_text(have, has));
+    return status_fail(HSORT_HOST_MEMORY,
+                       "%lld elements of %zu bytes, in %d runs at most, take %s of memory on each rank, but "
+                       "it may use %s: -S %s would do",
+                       (long long)sizes->elements, sizes->element_bytes, DISK_PARTS_MAX,
+                       size_text(all, takes), size_text(sizes->memory_bytes, has),
+                       size_option_text(all, enough));
+}
+
 hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements)
 {
     const int64_t least = pass_parts(sizes->elements, DISK_PARTS_MAX);
@@ -59,11 +80,7 @@ hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements
         }
         least_need = need < least_need ? need : least_need;
     }
-    return status_fail(
-        HSORT_HOST_MEMORY,
-        "%lld elements of %zu bytes, in %d runs at most, take %zu bytes of memory on each rank, but it may "
-        "use %zu: give more (-S), or more ranks",
-        (long long)sizes->elements, sizes->element_bytes, DISK_PARTS_MAX, least_need + least_need / 8, have);
+    return fail_lacking(sizes, least_need);
 }
 
 /* ---- parts --------------------------------------------------------------------------------------------- */

@@ -241,7 +241,7 @@ def run_in_memory_of(command, size):
     if size:
         command += ["-S", str(size)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    enough = re.search(r" take (\d+) bytes of memory on each rank", ended.stderr)
+    enough = re.search(r" of memory on each rank, .*: -S (\d+[KMGT]) would do", ended.stderr)
     if not size or ended.returncode != 5 or not enough:
         return ended
     command[-1] = enough[1]

@@ -138,7 +138,7 @@ in_memory()
 }
 
 # least WORDS...: the amount of memory that the last line says would do.
-least() { sed -n 's/.* take \([0-9]*\) bytes of memory on each rank.*/\1/p' "$work.err"; }
+least() { sed -n 's/.* of memory on each rank, but it may use .*: -S \([0-9]*[KMGT]\) would do$/\1/p' "$work.err"; }
 
 refusals()
 {
@@ -151,10 +151,10 @@ refusals()
     # Memory that does not do, and what would.
     for word in "--type u64" "--record 8 --key @0:u64"; do
         # shellcheck disable=SC2086  # words
-        refused 2 5 "rank 0 on |give more (-S)" sort in.raw $word -o out.raw -S 1000 --engine host --threads 1
+        refused 2 5 "rank 0 on |may use 1 kB: -S " sort in.raw $word -o out.raw -S 1000 --engine host --threads 1
         size=$(least)
         # shellcheck disable=SC2086  # words
-        refused 2 5 "rank 0 on |(-S)" sort in.raw $word -o out.raw -S $((size / 2)) --engine host --threads 1
+        refused 2 5 "rank 0 on |-S $size would do" sort in.raw $word -o out.raw -S $((${size%K} / 2))K --engine host --threads 1
         if [ "${HAS_FAULTS:-OFF}" = ON ]; then # so much lets it begin
             # shellcheck disable=SC2086  # words
             begin 2 holdread:0 sort in.raw $word -o out.raw -S "$size" --engine host --threads 1
@@ -172,7 +172,10 @@ refusals()
     refused 2 3 "none/out.raw.|.hypersort-runs: cannot be made: No such file or directory" \
         sort in.raw --type u64 -o out.raw --runs 3 -T closed -T none
     refused 2 3 "there/out.raw: cannot create" sort in.raw --type u64 -o there/out.raw --runs 3 -T closed
-    refused 2 3 "--temp-limit is 100000|take " sort in.raw --type u64 -o out.raw --runs 3 -T closed --temp-limit 100000
+    refused 2 3 "--temp-limit is 100 kB: |take " sort in.raw --type u64 -o out.raw --runs 3 -T closed --temp-limit 100000
+    size=$(sed -n 's/.*--temp-limit is .*: \([0-9]*[KMGT]\) would do$/\1/p' "$work.err")
+    ok 2 sort in.raw --type u64 -o out.raw --runs 3 -T closed --temp-limit "$size"
+    rm out.raw
     : >"closed/$(runs_of out.raw)"
     refused 2 3 "closed/$(runs_of out.raw)/" sort in.raw --type u64 -o out.raw --runs 3 -T closed
     rm closed/*

@@ -407,7 +407,7 @@ refusals()
     refused 2 2 "vout: is there already, and --no-clobber keeps it" "${common[@]}" "${values[@]}" -o new -O vout --no-clobber
     refused 2 2 "in.raw: --checkpoint: a sort of keys of 1 or 2 bytes to a file per rank cannot be resumed" \
         sort in.raw --type u16 -o new.%r --checkpoint kept
-    refused 2 3 "the runs of this sort, and what else it keeps there, take |--temp-limit is 3000000" "${command[@]}" --temp-limit 3000000
+    refused 2 3 "the runs of this sort, and what else it keeps there, take |--temp-limit is 3 MB: |K would do" "${command[@]}" --temp-limit 3000000
     run 2 "${common[@]}" "${values[@]}" --unique -o values.raw -O vout --progress=on
     if [ "$code" != 2 ] || [ "$(wc -l <"$work.err")" != 1 ] || ! grep -q "values.raw: is the input" "$work.err"; then
         fail "an output that is the values' input: exit code $code, or not one line, before a key was read"

@@ -271,8 +271,8 @@ refusals()
     refused 2 2 "$dir/manifest: |in.raw was changed since|remove it" "${keys[@]}"
     touch -d "2002-02-03" in.raw
     # What cannot begin leaves all there, as its line says how to go on.
-    refused 0 3 "--temp-limit is 1" "${keys[@]}" --temp-limit 1
-    refused 2 5 "give more (-S)" "${keys[@]}" -S 16M --device-memory 1
+    refused 0 3 "--temp-limit is 1 B: " "${keys[@]}" --temp-limit 1
+    refused 2 5 " of engine memory on each rank, but it may use |give more (--device-memory)" "${keys[@]}" -S 16M --device-memory 1
     # Without --runs, too, this is the same sort, which goes on.
     run 3 sort in.raw --type u64 -o out --engine host --json
     grep -q '"passes": 2' "$work.out" || fail "without --runs it began anew"

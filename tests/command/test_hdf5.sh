@@ -171,6 +171,15 @@ inner of kind (references), to of sub (references)'"
 snap.h5:/keys|7.81 KiB
 snap.h5:/same --key number|1.17 KiB
 SORTS
+    # What the output's file has besides is copied first, which is part of what writing takes.
+    "$h5py" -c 'import h5py, numpy; h5py.File("much.h5", "w")["much"] = numpy.ones(1 << 23)'
+    run 3 sort snap.h5:/g -o much.h5:/g --key id --trace trace.json --progress --json
+    [ "$code" = 0 ] && grep -q '  copy 100 % of 64.00 MiB' "$work.err" && grep -q '  local_sort: done' "$work.err" ||
+        fail "--progress of an output that has more: exit code $code"
+    json "(lambda spans: {name for name, dur in spans} == {'create', 'write', 'commit'} and
+        sum(dur for name, dur in spans) / 1e6 <= r['per_rank'][0]['phases']['write'])([(e['name'], e['dur'])
+        for e in json.load(open('trace.json'))['traceEvents'] if e['pid'] == 0 and e['name'] in ('create', 'write', 'commit')])"
+    rm much.h5 trace.json
     "$h5py" -c 'import h5py; h5py.File("one.h5", "r+").attrs["kept"] = 5'
     ok 2 sort snap.h5:/same -o one.h5:/k --key number -q
     "$h5py" -c 'import h5py; assert h5py.File("one.h5").attrs["kept"] == 5' || fail "an attribute above what is replaced is gone"

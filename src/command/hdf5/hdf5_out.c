@@ -20,10 +20,11 @@
 /* ---- Creating ------------------------------------------------------------------------------------------------- */
 
 /* Rank 0. All space that is known to be needed is taken at once: a full disk then shows before the work. */
-static hsort_status make_file(const struct hdf5_in *in, const struct hdf5_out *out, struct hdf5_text *left)
+static hsort_status make_file(const struct hdf5_in *in, const struct hdf5_out *out, struct hdf5_text *left,
+                              struct progress *progress)
 {
     struct stat facts;
-    TRY(hdf5_make_skeleton(in, &out->place, &out->file, left));
+    TRY(hdf5_make_skeleton(in, &out->place, &out->file, left, progress));
     if (fstat(out->file.fd, &facts) != 0)
         return status_fail(HSORT_IO, "%s: cannot be looked at: %s", out->file.path, strerror(errno));
     return file_reserve(out->file.path, out->file.fd, facts.st_size);
@@ -41,7 +42,7 @@ static hsort_status open_on_all_ranks(struct hdf5_out *out)
 }
 
 hsort_status hdf5_create_out(struct comm *comm, const struct hdf5_in *in, const struct cli_options *options,
-                             struct hdf5_text *left, struct hdf5_out *out)
+                             struct hdf5_text *left, struct progress *progress, struct hdf5_out *out)
 {
     *out = (struct hdf5_out){.comm = comm, .in = in, .handle = H5I_INVALID_HID};
     TRY(comm_agree(comm, hdf5_place_parse(options->output, &out->place)));
@@ -55,7 +56,7 @@ hsort_status hdf5_create_out(struct comm *comm, const struct hdf5_in *in, const 
     TRY(file_create(comm, &target, &out->file));
     out->created = true;
     report_stale(comm, &out->file);
-    TRY(comm_agree(comm, comm->rank == 0 ? make_file(in, out, left) : HSORT_OK));
+    TRY(comm_agree(comm, comm->rank == 0 ? make_file(in, out, left, progress) : HSORT_OK));
     return launch_agree_late(comm, open_on_all_ranks(out));
 }
 

@@ -17,7 +17,7 @@ struct hdf5_out {
  *   left  on rank 0: attributes that cannot be copied are added
  * Errors, agreed: file_create()'s, hdf5_make_skeleton()'s. After any: hdf5_end_out(). */
 hsort_status hdf5_create_out(struct comm *comm, const struct hdf5_in *in, const struct cli_options *options,
-                             struct hdf5_text *left, struct hdf5_out *out);
+                             struct hdf5_text *left, struct progress *progress, struct hdf5_out *out);
 
 /* Write this rank's rows [count] of a column, which begin at `first` of all; *done, bytes that the rank has written of all columns,
  * goes on. Collective.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "src/command/hdf5/hdf5_error.h"
 
@@ -334,10 +335,11 @@ static bool has_more(hid_t file, const char *path)
 }
 
 /* Copy the bytes of the file that is to be replaced. */
-static hsort_status copy_old_file(const struct file_out *out)
+static hsort_status copy_old_file(const struct file_out *out, struct progress *progress)
 {
     const int from = open(out->path, O_RDONLY | O_CLOEXEC);
-    ssize_t moved = from >= 0 ? 1 : -1;
+    struct stat facts;
+    ssize_t moved = from >= 0 && fstat(from, &facts) == 0 ? 1 : -1;
     off_t at = 0;
     char *piece = malloc(FILE_CHUNK_BYTES);
     while (piece && moved > 0) {
@@ -350,8 +352,11 @@ static hsort_status copy_old_file(const struct file_out *out)
             }
         }
         at += moved > 0 ? moved : 0;
+        if (moved > 0)
+            progress_bytes(progress, "copy", at, facts.st_size, facts.st_size);
     }
     const int cause = errno;
+    progress->total_bytes = 0; // the sort is of other bytes
     if (from >= 0)
         close(from);
     free(piece);
@@ -389,7 +394,7 @@ static hsort_status look_at_old(const struct file_out *out, const struct hdf5_pl
 
 /* The file, open, with what stays of the old one. */
 static hsort_status begin_file(const struct hdf5_in *in, const struct file_out *out,
-                               const struct hdf5_place *place, hid_t *file)
+                               const struct hdf5_place *place, struct progress *progress, hid_t *file)
 {
     bool stays;
     if (in->is_dataset && place->path[1] == '\0')
@@ -402,7 +407,7 @@ static hsort_status begin_file(const struct hdf5_in *in, const struct file_out *
     if (!in->is_dataset && place->path[1] == '\0') // the file's own group
         copy_group_properties(in->part[0].object, properties);
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); // for attributes of more than 64 KiB
-    const hsort_status copied = stays ? copy_old_file(out) : HSORT_OK;
+    const hsort_status copied = stays ? copy_old_file(out, progress) : HSORT_OK;
     *file = copied != HSORT_OK ? H5I_INVALID_HID
             : stays            ? H5Fopen(out->temporary, H5F_ACC_RDWR, access)
                                : H5Fcreate(out->temporary, H5F_ACC_TRUNC, properties, access);
@@ -419,12 +424,12 @@ static hsort_status begin_file(const struct hdf5_in *in, const struct file_out *
 }
 
 hsort_status hdf5_make_skeleton(const struct hdf5_in *in, const struct hdf5_place *place,
-                                const struct file_out *out, struct hdf5_text *left)
+                                const struct file_out *out, struct hdf5_text *left, struct progress *progress)
 {
     struct skeleton made = {in, place, out, H5I_INVALID_HID, H5Pcreate(H5P_LINK_CREATE), left};
     H5Pset_create_intermediate_group(made.links, 1);
     H5Pset_char_encoding(made.links, H5T_CSET_UTF8);
-    hsort_status status = begin_file(in, out, place, &made.file);
+    hsort_status status = begin_file(in, out, place, progress, &made.file);
     if (status == HSORT_OK)
         status = fill_file(&made);
     if (made.file >= 0 && H5Fclose(made.file) < 0 && status == HSORT_OK)

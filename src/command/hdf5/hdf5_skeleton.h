@@ -16,7 +16,8 @@
  * to `left`. Not collective: rank 0. Errors HSORT_IO, HSORT_FORMAT, HSORT_ARGUMENT (the place leads to another
  * file, or through what is no group, or is none for a dataset). */
 hsort_status hdf5_make_skeleton(const struct hdf5_in *in, const struct hdf5_place *place,
-                                const struct file_out *out, struct hdf5_text *left);
+                                const struct file_out *out, struct hdf5_text *left,
+                                struct progress *progress);
 
 /* The path of a column in the output at `place`: path [HDF5_PATH_ROOM]. */
 enum { HDF5_PATH_ROOM = 2 * PATH_MAX };

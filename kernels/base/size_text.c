@@ -5,22 +5,20 @@
 const char *size_text(uint64_t bytes, char *text)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    enum { DIGITS = 5 }; // with the point
     uint64_t unit = 1;
     int name = 0;
     for (; bytes / unit >= 1000; name++)
         unit *= 1000;
-    const uint64_t whole = bytes / unit;
-    int digits = unit == 1 ? 0 : whole >= 100 ? 1 : whole >= 10 ? 2 : 3; // behind the point
-    uint64_t last = unit;
-    for (int i = 0; i < digits; i++)
-        last /= 10;
-    uint64_t fraction = bytes % unit / last;
-    for (; digits > 0 && fraction % 10 == 0; digits--)
-        fraction /= 10;
-    if (digits > 0)
-        snprintf(text, SIZE_TEXT_BYTES, "%" PRIu64 ".%0*" PRIu64 " %s", whole, digits, fraction, units[name]);
-    else
-        snprintf(text, SIZE_TEXT_BYTES, "%" PRIu64 " %s", whole, units[name]);
+    const unsigned whole = (unsigned)(bytes / unit),
+                   thousandths = unit == 1 ? 0 : (unsigned)(bytes % unit / (unit / 1000));
+    char number[SIZE_TEXT_BYTES / 2];
+    snprintf(number, sizeof number, "%u.%03u", whole, thousandths);
+    int length = DIGITS;
+    while (number[length - 1] == '0')
+        length--;
+    length -= number[length - 1] == '.';
+    snprintf(text, SIZE_TEXT_BYTES, "%.*s %s", length, number, units[name]);
     return text;
 }
 

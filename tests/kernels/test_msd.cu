@@ -4,6 +4,7 @@
 #include "tests/kernels/msd_ranks_trial.cuh"
 #include "tests/kernels/msd_runs_trial.cuh"
 #include "tests/kernels/msd_split_trial.cuh"
+#include <cmath>
 
 enum whole_shape {
     WHOLE_EVEN,   /* the sample says what is true */
@@ -69,13 +70,14 @@ static void *sort_with_cub(int key_bytes, const void *original, int64_t count)
     return sorted;
 }
 
-/* Levels that a sort of keys K may take. Each part of an exact range has a little more than 1 / 1024 of it, so keys of 8 bytes
- * leave some 17 values after six levels; the next one parts these, and one more fills in a single value. 4 bytes take three,
- * and these two. */
+/* Levels that a sort of keys K may take, if a few keys leave it each time. Each part of an exact range has a little more than its share
+ * of it: of 1024 parts, keys of 8 bytes leave some 17 values after six levels; the next one parts these, and one more fills in a single
+ * value. 4 bytes take three, and these two. */
 template <typename K>
 static uint32_t most_levels(int64_t count)
 {
-    const uint32_t of_ranges = (BITS<K> + 9) / 10 + 1;
+    const uint32_t of_ranges =
+        (uint32_t)std::ceil(BITS<K> / std::log2(parts_of_left(count, SPLIT_BUCKETS) - 1)) + 1;
     // where a region that no batch has room for is left, so are parts of it again; each time all others make batches: of so many
     // segments, or of so many keys, of which two in a row have at least a share of all; and some are in out
     const uint32_t of_each = 1 + SPLIT_BUCKETS / LEVEL_SEGMENTS + 3 * BATCH_SHARE_OF_KEYS;

@@ -52,6 +52,15 @@ static __host__ __device__ int sample_size(int64_t count, const struct level_pla
     return size < most ? size : most;
 }
 
+/* Into how many parts of its exact range a segment is cut that was left: so many that one level mostly does, as its keys may crowd. Few
+ * keys get few: a block for a handful of keys takes as long as one for hundreds. */
+static inline __host__ __device__ int parts_of_left(int64_t count, int most)
+{
+    const int64_t wanted = count / LEFT_KEYS_OF_PART,
+                  parts = wanted > LEFT_PARTS_MIN ? wanted : LEFT_PARTS_MIN;
+    return (int)(parts < most ? parts : most);
+}
+
 /* The upper half of a product. */
 static inline __host__ __device__ uint64_t upper_product(uint64_t a, uint64_t b)
 {
@@ -448,7 +457,8 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         if (low == high)
             return one_value_split(low, segment, split, buckets);
         if (threadIdx.x == 0)
-            split->split_head<K>::operator=(work.head = cut_evenly(low, high, plan.most_buckets));
+            split->split_head<K>::operator=(
+                work.head = cut_evenly(low, high, parts_of_left(count, plan.most_buckets)));
         __syncthreads();
     }
     share_out_room(segment.scratch_first, plan.is_alone, work.head, work.splitters, count, seen, work.counts,

@@ -8,7 +8,9 @@ enum {
     LEVEL_SEGMENTS = 128,             /* at a time, at most */
     LEVEL_ALONE_SEGMENTS = 16,        /* the same after the only level of a small sort */
     LEVEL_PIECES = ENGINE_PIECES_MAX, /* of all of them */
-    ALONE_MORE_ROOM = 2 << 20         /* keys of scratch beyond three for each, at most */
+    ALONE_MORE_ROOM = 2 << 20,        /* keys of scratch beyond three for each, at most */
+    LEFT_KEYS_OF_PART = 256,          /* of a segment that was left, on average */
+    LEFT_PARTS_MIN = 64               /* so many at least, which bounds the number of levels */
 };
 
 struct segment {

@@ -21,9 +21,9 @@
  *
  * Buckets that no block can sort, and regions that no batch has room for, lie in out at last; each is a segment of another
  * level, split into parts of its exact range: a first level, if no batch has room for it. That is seldom, as a sample has to be
- * wrong first, and it ends: such a level leaves little more than 1 / SPLIT_BUCKETS of a range, and the last one fills in a
- * single value, so keys of 16 bytes take at most 14 of them, of 8 bytes eight, of 4 bytes five. Parts of a first level are
- * sampled once more, each time.
+ * wrong first, or the keys more than two levels have blocks for. It ends: such a level leaves little more than 1 / LEFT_PARTS_MIN of
+ * a range, and the last one fills in a single value, so keys of 16 bytes take at most 23 of them, of 8 bytes twelve, of 4 bytes
+ * seven; of large segments, with 1 / SPLIT_BUCKETS, 14, eight and five. Parts of a first level are sampled once more, each time.
  *
  * kernels/README.md has the chapter, with an example. */
 #include "kernels/cuda/msd/batches.cuh"

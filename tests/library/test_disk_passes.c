@@ -6,6 +6,7 @@
  *     test_disk_passes all    the host engine, the whole matrix
  *     test_disk_passes cuda   the cuda engine */
 #include "tests/library/disk_case.h"
+#include "src/files/number.h"
 #include "tests/support/order.h"
 
 enum { SECONDS = 8, LONGEST_KEY = 16, MOST_ELEMENTS = 60000 };
@@ -111,11 +112,15 @@ static void run_case(const struct disk_case *c, const struct disk_group *group)
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
-/* The number behind a word of the line. */
-static size_t number_in_line(const char *word)
+/* What the line says that -S would do. */
+static size_t size_in_line(void)
 {
-    const char *at = all.ctx ? strstr(hsort_last_error(all.ctx), word) : NULL;
-    return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+    char word[32] = "";
+    uint64_t bytes = 0;
+    const char *at = all.ctx ? strstr(hsort_last_error(all.ctx), ": -S ") : NULL;
+    if (at)
+        sscanf(at, ": -S %31s would do", word);
+    return number_parse(word, true, INT64_MAX, &bytes) ? (size_t)bytes : 0;
 }
 
 static void check_refusal(const struct disk_case *c, hsort_status status)
@@ -138,7 +143,7 @@ static void test_memory(struct disk_case c)
     c.memory_bytes = check_random(&c.seed) % 2 * 1000;
     disk_prepare(&c);
     check_refusal(&c, disk_sort(&c, &all, &check));
-    const size_t says = number_in_line(" take ");
+    const size_t says = size_in_line();
     size_t low = c.memory_bytes, high = says;
     CHECK(says > 4 * c.bytes, "no least memory in '%s': %s", hsort_last_error(all.ctx), disk_text);
     for (c.memory_bytes = says; check_failures == 0 && high - low > 1 + high / 64;

@@ -30,7 +30,7 @@
 #include "kernels/cuda/msd/cluster.h"
 #include "kernels/numbered_keys.h"
 
-/* ---- the workspace: tables of a level | of the first level | what is left | scratch ---------------------- */
+/* ---- the workspace: tables of a level | of the first level | what is left | scratch | heads, rows, extents ---- */
 
 /* Regions of the first level, at most. */
 template <typename K>

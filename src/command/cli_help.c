@@ -79,6 +79,14 @@ static void print_group(enum cli_command command, enum cli_group group)
     }
 }
 
+static bool takes_option(enum cli_command command, const char *name)
+{
+    for (int row = 0; row < cli_row_count; row++)
+        if (cli_rows[row].commands & 1u << command && strcmp(cli_rows[row].name, name) == 0)
+            return true;
+    return false;
+}
+
 static void print_key_words(void)
 {
     printf("\nKEY, " CLI_KEY_TEXT ":\n");
@@ -144,7 +152,7 @@ static void print_command_help(enum cli_command command)
     for (int group = 0; group < GROUPS; group++)
         print_group(command, (enum cli_group)group);
     printf("\n" CLI_NUMBERS_TEXT "\n");
-    if (command == CLI_GEN || command == CLI_SORT || command == CLI_CHECK || command == CLI_PLAN)
+    if (takes_option(command, "key"))
         print_key_words();
     if (command == CLI_GEN || command == CLI_BENCH)
         print_distributions();

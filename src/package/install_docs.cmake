@@ -40,19 +40,19 @@ endif()
 string(APPEND places "LICENSE copyright\n")
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/private/places CONTENT "${places}" @ONLY)
 
-set(made)
+# Made as the build is configured, again when a page changes: whoever installs what some targets have built has them.
 foreach(page ${pages})
     cmake_path(GET page PARENT_PATH folder)
     set(out ${PROJECT_BINARY_DIR}/pages/doc/${page})
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/pages/doc/${folder})
-    add_custom_command(OUTPUT ${out} VERBATIM DEPENDS ${page} src/package/installed_page.awk ${PROJECT_BINARY_DIR}/private/places
-        COMMAND ${AWK} -v page=${page} -f ${PROJECT_SOURCE_DIR}/src/package/installed_page.awk ${PROJECT_BINARY_DIR}/private/places
-                ${PROJECT_SOURCE_DIR}/${page} > ${out})
+    execute_process(COMMAND ${AWK} -v page=${page} -f ${PROJECT_SOURCE_DIR}/src/package/installed_page.awk
+                            ${PROJECT_BINARY_DIR}/private/places ${PROJECT_SOURCE_DIR}/${page}
+                    OUTPUT_FILE ${out} COMMAND_ERROR_IS_FATAL ANY)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
     install(FILES ${out} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
-    list(APPEND made ${out})
 endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS src/package/installed_page.awk)
 foreach(image ${images})
     cmake_path(GET image PARENT_PATH folder)
     install(FILES ${image} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
-add_custom_target(hypersort_docs ALL DEPENDS ${made})

@@ -56,8 +56,8 @@ static __host__ __device__ int sample_size(int64_t count, const struct level_pla
  * keys get few: a block for a handful of keys takes as long as one for hundreds. */
 static inline __host__ __device__ int parts_of_left(int64_t count, int most)
 {
-    const int64_t wanted = count / LEFT_KEYS_OF_PART,
-                  parts = wanted > LEFT_PARTS_MIN ? wanted : LEFT_PARTS_MIN;
+    const int64_t wanted = count / LEFT_KEYS_OF_PART, least = LEFT_PARTS_MIN,
+                  parts = wanted > least ? wanted : least;
     return (int)(parts < most ? parts : most);
 }
 

@@ -345,8 +345,7 @@ static void test_temporary_limit(void)
     begin_call(&comm, &work, &shape, &call);
     expect_team(&comm, HSORT_IO, open_store(&call),
                 "the runs of this sort, and what else it keeps there, take 81.33 kB, --temp-limit is 81.33 "
-                "kB: 80K would "
-                "do");
+                "kB: 80K would do");
     CHECK(count_names(work.directory) == 2, "%d names", count_names(work.directory)); // lock, manifest
     CHECK(access(in_runs(NULL, ""), F_OK) != 0, "the directory stays");
     end_call(&call);

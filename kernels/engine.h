@@ -29,6 +29,7 @@
 #include "kernels/base/sample_place.h"
 #include "kernels/base/status.h"
 #include "kernels/engine_pairs.h"
+#include "kernels/engine_partition.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -146,13 +147,6 @@ struct engine_map {
     key_code bytes[ENGINE_MAP_BYTES / sizeof(key_code)]; /* aligned for keys of any width */
 };
 
-/* Keys of one region, in no order, that lie together. Of a region of one value they lie nowhere. */
-struct engine_piece {
-    const void *keys; /* [count] codes; engine memory. NULL: the region is of one value */
-    int64_t count;
-    int region;
-};
-
 /* Runs of equal keys: keys that lie one behind the other and have equal bits. A run begins at its head, a key that differs
  * from the one before it. The keys are a part of all; of the others some may belong to the same runs.
  *
@@ -227,81 +221,6 @@ struct engine_peer_ops {
     void (*close)(struct engine *engine, void *memory);
 };
 
-/* Sorting by regions: keys may change ranks between scatter() and sort_regions().
- *
- *     scatter()       keys, any order  ->  region 0 | region 1 | ...        each in no order
- *     sort_regions()  pieces of a few regions, from anywhere  ->  these regions, sorted, one behind the other
- *
- * A value that has a large part of the sample gets a region of its own. Equal keys are equal bits, so the keys of such a
- * region are counted, but not moved: where they are wanted, the value is written as often. With 6 between two others:
- *
- *     keys    6 9 6 1 6 3        count()         1, 3: 2 keys    6: 3 keys    9: 1 key
- *                                scatter()       1 3 | 9
- *     pieces  1 3, 3 keys, 9     sort_regions()  1 3 6 6 6 9 */
-struct engine_partition_ops {
-    /* Can this device do it? If not, the others are not for it. Pure. */
-    bool (*can)(const struct engine *engine);
-
-    /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a sort. */
-    size_t (*workspace)(const struct engine *engine, int key_bytes);
-
-    /* Bytes of scratch, aligned to 256, of sample() and make_map(), for a sample of 2^log keys; the same on every rank. Pure. */
-    size_t (*sample_scratch)(const struct engine *engine, int key_bytes, int log);
-
-    /* A rank's part of a sample of all ranks: codes[i] is the code of the key at sample_place(share, i), counted from this rank's first
-     * one on. Of raw all but decode is read. codes [share->drawn] on the host, key_words() each (key_width.h). Waits for the result. */
-    hsort_status (*sample)(struct engine *engine, int key_bytes, const struct raw_keys *raw,
-                           const struct sample_share *share, void *scratch, uint64_t *codes);
-
-    /* Make a map for `total` keys from a sample of theirs, codes [2^log] of key_words() on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. of_pairs: of no more regions than engine_pair_ops.split() takes. *made: map is
-     * written, and good on every rank; if not, the device cannot sort by regions. Waits for the result. */
-    hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total, bool of_pairs,
-                             void *workspace, void *scratch, struct engine_map *map, bool *made);
-
-    /* Is a region of one value? It is then the code [key_words()]. On the host, from the map alone. Pure. */
-    bool (*region_value)(const struct engine *engine, int key_bytes, const struct engine_map *map, int region,
-                         uint64_t *code);
-
-    /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
-     * raw as for sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
-    hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
-                          const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends, bool *descends);
-
-    /* Put the codes of the keys at raw->from [count] into `to` [count], region by region, without gaps; but
-     * those of regions of one value nowhere. count() has just counted them, with the same map and workspace.
-     * `to` does not overlap the keys. */
-    hsort_status (*scatter)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
-                            const struct engine_map *map, void *workspace, void *to);
-
-    /* Keys of scratch that sort_regions() needs for a region of `count` keys; of one value: none. Pure. */
-    int64_t (*region_scratch)(const struct engine *engine, int64_t count);
-
-    /* Sort whole regions: pieces [1 .. ENGINE_PIECES_MAX], in ascending order of region, read in the call.
-     * The regions' keys, sorted, go to `out` one region behind the other; out and scratch overlap neither
-     * each other nor the pieces. In a region of one value each piece stands for `count` keys of it: so many as
-     * are wanted, not so many as there are.
-     *   scratch  [the sum of region_scratch() over the regions of several values]
-     *   raw      all but from and first is read: decode: out gets the bits that the codes stand for; of numbered keys that
-     *            want them the positions, int64_t
-     * What does not fit the kernels is left in `out` in no order, as codes, within the bounds of its region, for
-     * settle_regions(). */
-    hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                 const struct engine_piece *pieces, int count, const struct raw_keys *raw,
-                                 void *workspace, void *scratch, void *out);
-
-    /* As sort_regions(), of codes to codes; but what does not fit the kernels stays in no order, and settle_regions() does not know. */
-    hsort_status (*order_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                  const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out);
-
-    /* Sort what sort_regions() has left since the last call of this, or since scatter(), where it lies in
-     * `out`, which must still be there. *unsorted: it was too much for that, and somebody has to sort all of it. What is in no order
-     * is then stored as what is sorted: as bits with decode, else as codes.
-     * raw as for sort_regions(); scratch [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
-    hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *raw,
-                                   void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
-};
-
 /* Keys in fewer bytes, to be sent. Of each block of ENGINE_PACK_KEYS the first one, and of each key the difference to the
  * one before it, of as many bits as the largest of the block takes; of keys in no order the smallest one, and differences to that.
  * Blocks of 4:
@@ -371,7 +290,7 @@ struct engine_ops {
 
     /* What not every engine can do; NULL where it cannot. */
     const struct engine_peer_ops *peer;           /* map memory of other processes */
-    const struct engine_partition_ops *partition; /* sort by regions */
+    const struct engine_partition_ops *partition; /* sort by regions (engine_partition.h) */
     const struct engine_pack_ops *packing;        /* keys in fewer bytes */
     const struct engine_pair_ops *pairs;          /* sort keys with a value each (engine_pairs.h) */
     const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */

@@ -293,6 +293,17 @@ static hsort_status traced_scatter(struct engine *engine, int key_bytes, const s
     return traced_end(&call, call.own->partition->scatter(engine, key_bytes, raw, count, map, workspace, to));
 }
 
+static hsort_status traced_scatter_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw,
+                                            int64_t count, const struct engine_map *map, void *workspace,
+                                            void *to, int64_t room, int64_t *counts, int64_t *begins,
+                                            enum engine_scattered *done)
+{
+    const struct traced_call call = begin_work(engine, "scatter to rooms", count);
+    return traced_end(&call,
+                      call.own->partition->scatter_to_rooms(engine, key_bytes, raw, count, map, workspace, to,
+                                                            room, counts, begins, done));
+}
+
 static int64_t piece_keys(const struct engine_piece *pieces, int count)
 {
     int64_t keys = 0;
@@ -362,6 +373,7 @@ static void wrap_groups(struct traced_tables *t, const struct engine_ops *own)
         t->partition.make_map = traced_make_map;
         t->partition.count = traced_count_regions;
         t->partition.scatter = traced_scatter;
+        t->partition.scatter_to_rooms = traced_scatter_to_rooms;
         t->partition.sort_regions = traced_sort_regions;
         t->partition.order_regions = traced_order_regions;
         t->partition.settle_regions = traced_settle_regions;

@@ -175,21 +175,22 @@ static bool host_region_value(const struct engine *engine, int key_bytes, const 
 
 /* ---- partition ---- */
 
-/* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region. all_move: those of one value, too. */
-static void place_parts(int key_bytes, const struct engine_map *map, bool all_move, struct partition_part *parts,
-                        int number, int64_t *counts)
+/* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region, begins [ENGINE_REGIONS + 1] where they begin.
+ * all_move: those of one value, too. gap: keys that stay free behind each. */
+static void place_parts(int key_bytes, const struct engine_map *map, bool all_move, int64_t gap,
+                        struct partition_part *parts, int number, int64_t *counts, int64_t *begins)
 {
-    int64_t place = 0;
+    begins[0] = 0;
     for (int region = 0; region < ENGINE_REGIONS; region++) {
         key_code code;
         const bool moves = all_move || !region_starts(key_bytes, map, region, &code);
         counts[region] = 0;
         for (int part = 0; part < number; part++) {
             const int64_t keys_here = parts[part].next[region];
-            parts[part].next[region] = moves ? place + counts[region] : NOWHERE;
+            parts[part].next[region] = moves ? begins[region] + counts[region] : NOWHERE;
             counts[region] += keys_here;
         }
-        place += moves ? counts[region] : 0;
+        begins[region + 1] = begins[region] + (moves ? counts[region] + gap : 0);
     }
 }
 
@@ -202,20 +203,27 @@ static void count_parts(int threads, int key_bytes, const struct raw_keys *raw, 
                  part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
 }
 
+/* Do keys ascend or descend in some part? */
+static void look_at_parts(const struct partition_part *parts, int number, bool *ascends, bool *descends)
+{
+    *ascends = *descends = false;
+    for (int part = 0; part < number; part++) {
+        *ascends |= parts[part].ascends;
+        *descends |= parts[part].descends;
+    }
+}
+
 static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                          int64_t count, const struct engine_map *map, void *workspace,
                                          int64_t *counts, bool *ascends, bool *descends)
 {
     const int threads = host_threads(engine);
     struct partition_part *parts = workspace;
+    int64_t begins[ENGINE_REGIONS + 1];
     TRY(kernel_takes("count of regions", key_bytes));
     count_parts(threads, key_bytes, raw, count, map, parts);
-    *ascends = *descends = false;
-    for (int part = 0; part < threads; part++) {
-        *ascends |= parts[part].ascends;
-        *descends |= parts[part].descends;
-    }
-    place_parts(key_bytes, map, false, parts, threads, counts);
+    look_at_parts(parts, threads, ascends, descends);
+    place_parts(key_bytes, map, false, 0, parts, threads, counts, begins);
     return HSORT_OK;
 }
 
@@ -235,6 +243,28 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
     return HSORT_OK;
 }
 
+/* Each thread needs places of its own, so all keys are counted. The gaps are those that another engine may leave: so whoever reads
+ * regions is held to the same contract. */
+static hsort_status host_scatter_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw,
+                                          int64_t count, const struct engine_map *map, void *workspace,
+                                          void *to, int64_t room, int64_t *counts, int64_t *begins,
+                                          enum engine_scattered *done)
+{
+    const int threads = host_threads(engine);
+    struct partition_part *parts = workspace;
+    bool ascends, descends;
+    *done = SCATTER_NOTHING;
+    TRY(kernel_takes("scatter to rooms", key_bytes));
+    count_parts(threads, key_bytes, raw, count, map, parts);
+    look_at_parts(parts, threads, &ascends, &descends);
+    if (!descends)
+        return HSORT_OK;
+    place_parts(key_bytes, map, false, (room - count) / ENGINE_REGIONS, parts, threads, counts, begins);
+    TRY(host_partition_scatter(engine, key_bytes, raw, count, map, workspace, to));
+    *done = SCATTER_MOVED;
+    return HSORT_OK;
+}
+
 hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_regions *regions, int64_t first,
                               const struct engine_map *map, int64_t *counts)
 {
@@ -245,9 +275,10 @@ hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_re
     const struct raw_keys raw = {.map = pairs->map, .from = pairs->keys};
     const struct host_pair_values values = {
         .from = pairs->values, .first = first, .to = regions->values, .bytes = pair_carried_bytes(regions)};
+    int64_t begins[ENGINE_REGIONS + 1];
     TRY(kernel_takes("split of pairs", width));
     count_parts(threads, width, &raw, count, map, parts);
-    place_parts(width, map, true, parts, threads, counts);
+    place_parts(width, map, true, 0, parts, threads, counts, begins);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++)
         KEY_CALL(width, move_pairs, &raw, part_begin(count, part, threads),
@@ -391,6 +422,7 @@ const struct engine_partition_ops host_partition_ops = {
     .region_value = host_region_value,
     .count = host_partition_count,
     .scatter = host_partition_scatter,
+    .scatter_to_rooms = host_scatter_to_rooms,
     .region_scratch = host_region_scratch,
     .sort_regions = host_sort_regions,
     .order_regions = host_order_regions,

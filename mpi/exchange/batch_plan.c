@@ -18,6 +18,7 @@ enum {
     BATCH_KEYS_MIN = 1 << 17, // that a batch may have at least
     FIRST_SHARE = 4,          // of the largest batch, at most, is the first: kernels begin soon
     GROWTH_SHARE = 4,         // of a batch, the next one may be larger: it is fetched while this one is sorted
+    SPARE_SHARE = 32,         // of the capacity, one is room for gaps
     BATCHES_OF_RANK = 32      // for which there is room, besides one for each region
 };
 
@@ -49,6 +50,11 @@ int64_t batch_keys_at_most(int size, int64_t capacity, int number)
     return lesser(most, largest);
 }
 
+int64_t batch_spare_keys(bool packs, int64_t capacity)
+{
+    return packs ? 0 : capacity / SPARE_SHARE;
+}
+
 static int64_t most_batches(int size)
 {
     return ENGINE_REGIONS + (int64_t)size * BATCHES_OF_RANK;
@@ -61,6 +67,7 @@ void batch_plan_close(struct batch_plan *plan)
     if (!plan)
         return;
     free(plan->piece_at);
+    free(plan->piece_keys);
     free(plan->first);
     free(plan->end);
     free(plan->batch_first);
@@ -75,11 +82,13 @@ hsort_status batch_plan_open(int size, struct batch_plan **plan)
     if (made) {
         made->size = size;
         made->piece_at = malloc(ranks * (ENGINE_REGIONS + 1) * sizeof *made->piece_at);
+        made->piece_keys = malloc(ranks * ENGINE_REGIONS * sizeof *made->piece_keys);
         made->first = malloc(ranks * sizeof *made->first);
         made->end = malloc(ranks * sizeof *made->end);
         made->batch_first = malloc((ranks + 1) * sizeof *made->batch_first);
         made->batches = malloc((size_t)most_batches(size) * sizeof *made->batches);
-        if (made->piece_at && made->first && made->end && made->batch_first && made->batches)
+        if (made->piece_at && made->piece_keys && made->first && made->end && made->batch_first &&
+            made->batches)
             return HSORT_OK;
     }
     batch_plan_close(made);
@@ -89,40 +98,55 @@ hsort_status batch_plan_open(int size, struct batch_plan **plan)
 
 /* ---- regions ------------------------------------------------------------------------------------------------ */
 
-/* Where a rank's keys of each region begin: those of one value lie nowhere. */
-static void place_regions(struct batch_plan *plan, int rank, const int64_t *counts)
+/* What a rank has of regions first .. last, with the gaps behind them; what all others have. */
+static int64_t room_of_rank(const struct batch_plan *plan, int rank, int first, int last)
 {
-    int64_t *at = plan->piece_at + (size_t)rank * (ENGINE_REGIONS + 1);
-    at[0] = 0;
-    for (int region = 0; region < ENGINE_REGIONS; region++)
-        at[region + 1] = at[region] + (plan->is_one_value[region] ? 0 : counts[region]);
+    const int64_t *at = batch_pieces_of(plan, rank);
+    return at[last + 1] - at[first];
 }
 
-/* Can a batch take a region of several values, of which all ranks have `keys`, some rank `least`? */
-static bool fits_batch(const struct batch_plan *plan, const struct engine *engine, int64_t keys, int64_t least)
+static int64_t room_of_others(const struct batch_plan *plan, int rank, int first, int last)
+{
+    int64_t room = 0;
+    for (int other = 0; other < plan->size; other++)
+        room += other == rank ? 0 : room_of_rank(plan, other, first, last);
+    return room;
+}
+
+/* Can a batch take a region of several values, of which all ranks have `keys`, and some rank fetches `fetched` at most? */
+static bool fits_batch(const struct batch_plan *plan, const struct engine *engine, int64_t keys,
+                       int64_t fetched)
 {
     return keys <= batch_keys_most(plan->size, plan->capacity) &&
-           keys - least <= batch_slot_keys(plan->size, plan->capacity) &&
-           engine->ops->partition->region_scratch(engine, keys) <= batch_scratch_keys(plan->size, plan->capacity);
+           fetched <= batch_slot_keys(plan->size, plan->capacity) &&
+           engine->ops->partition->region_scratch(engine, keys) <=
+               batch_scratch_keys(plan->size, plan->capacity);
 }
 
 bool batch_plan_regions(struct batch_plan *plan, const struct engine *engine, int64_t capacity,
-                        const int64_t *counts, int stride)
+                        const int64_t *counts, const int64_t *begins, int stride)
 {
     bool all_fit = true;
     plan->capacity = capacity;
     plan->region_at[0] = 0;
-    for (int rank = 0; rank < plan->size; rank++)
-        place_regions(plan, rank, counts + (size_t)rank * (size_t)stride);
+    for (int rank = 0; rank < plan->size; rank++) {
+        const size_t from = (size_t)rank * (size_t)stride;
+        memcpy(plan->piece_at + (size_t)rank * (ENGINE_REGIONS + 1), begins + from,
+               (ENGINE_REGIONS + 1) * sizeof *begins);
+        for (int region = 0; region < ENGINE_REGIONS; region++)
+            plan->piece_keys[(size_t)rank * ENGINE_REGIONS + (size_t)region] =
+                plan->is_one_value[region] ? 0 : counts[from + (size_t)region];
+    }
     for (int region = 0; region < ENGINE_REGIONS; region++) {
-        int64_t keys = 0, least = INT64_MAX;
+        int64_t keys = 0, room = 0, least = INT64_MAX;
         for (int rank = 0; rank < plan->size; rank++) {
-            const int64_t own = counts[(size_t)rank * (size_t)stride + (size_t)region];
-            keys += own;
+            const int64_t own = room_of_rank(plan, rank, region, region);
+            keys += counts[(size_t)rank * (size_t)stride + (size_t)region];
+            room += own;
             least = lesser(least, own);
         }
         plan->region_at[region + 1] = plan->region_at[region] + keys;
-        all_fit = all_fit && (plan->is_one_value[region] || fits_batch(plan, engine, keys, least));
+        all_fit = all_fit && (plan->is_one_value[region] || fits_batch(plan, engine, keys, room - least));
     }
     return all_fit;
 }
@@ -135,7 +159,6 @@ bool batch_plan_regions(struct batch_plan *plan, const struct engine *engine, in
 static struct batch next_batch(const struct batch_plan *plan, const struct engine *engine, int rank, int number,
                                int64_t from, int64_t until)
 {
-    const int64_t *own_at = batch_pieces_of(plan, rank);
     const int64_t slot = batch_slot_keys(plan->size, plan->capacity),
                   room_of_scratch = batch_scratch_keys(plan->size, plan->capacity);
     struct batch batch = {.whole = true};
@@ -150,7 +173,7 @@ static struct batch next_batch(const struct batch_plan *plan, const struct engin
             end = lesser(lesser(end, until), begin + room);
         }
         const int64_t keys = end - begin;
-        const int64_t fetched = batch.fetched + (is_one ? 0 : keys - (own_at[region + 1] - own_at[region]));
+        const int64_t fetched = room_of_others(plan, rank, is_first ? region : batch.first, region);
         const int64_t scratch =
             batch.scratch + (is_one ? 0 : engine->ops->partition->region_scratch(engine, keys));
         const int pieces = batch.pieces + (is_one ? 1 : plan->size);

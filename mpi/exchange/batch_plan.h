@@ -24,7 +24,7 @@ enum { PARTITION_RANKS_MAX = ENGINE_PIECES_MAX };
 struct batch {
     int first, last, pieces;  /* the regions; of all of them */
     int64_t begin, end;       /* global positions of its keys */
-    int64_t fetched, scratch; /* keys that come from peers; that sort_regions() needs */
+    int64_t fetched, scratch; /* keys that come from peers, with gaps; that sort_regions() needs */
     bool whole;               /* its rank wants all of it */
 };
 
@@ -34,6 +34,7 @@ struct batch_plan {
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
     bool is_one_value[ENGINE_REGIONS];     /* the keys of the region do not move */
     int64_t *piece_at;      /* [size * (ENGINE_REGIONS + 1)] where the regions begin in each rank's scratch buffer */
+    int64_t *piece_keys;    /* [size * ENGINE_REGIONS] keys that lie there: a region may end before the next one begins */
     int *first, *end;       /* [size] regions of each rank: [first, end) */
     int *batch_first;       /* [size + 1] in `batches`, of each rank */
     struct batch *batches;
@@ -50,11 +51,15 @@ int64_t batch_keys_at_most(int size, int64_t capacity, int number); /* of batch 
 int64_t batch_slot_keys(int size, int64_t capacity);
 int64_t batch_scratch_keys(int size, int64_t capacity);
 
-/* Fill in where regions begin. Can batches take them?
- *   counts  [size * stride] keys of each rank in each region, those of one value included; is_one_value is filled in
+/* Keys for which a scratch buffer has room beyond the capacity, for gaps behind regions; packs: what is packed lies without. Pure. */
+int64_t batch_spare_keys(bool packs, int64_t capacity);
+
+/* Fill in what ranks have of each region. Can batches take them? is_one_value is filled in.
+ *   counts  [size * stride] keys of each rank in each region, those of one value included
+ *   begins  [size * stride] where its regions begin in its scratch buffer, ENGINE_REGIONS + 1 of each rank
  * Pure but for the plan. */
 bool batch_plan_regions(struct batch_plan *plan, const struct engine *engine, int64_t capacity,
-                        const int64_t *counts, int stride);
+                        const int64_t *counts, const int64_t *begins, int stride);
 
 /* Find all ranks' batches, after batch_plan_regions(). False, the same on every rank: there are too many.
  *   target_offset  [size + 1] global positions that each rank is to hold */
@@ -64,6 +69,12 @@ bool batch_plan_make(struct batch_plan *plan, const struct engine *engine, const
 static inline const int64_t *batch_pieces_of(const struct batch_plan *plan, int rank)
 {
     return plan->piece_at + (size_t)rank * (ENGINE_REGIONS + 1);
+}
+
+/* Keys of a region in a rank's scratch buffer; of one value none. */
+static inline int64_t batch_keys_of(const struct batch_plan *plan, int rank, int region)
+{
+    return plan->piece_keys[(size_t)rank * ENGINE_REGIONS + (size_t)region];
 }
 
 /* Batches of a rank. */
@@ -77,12 +88,20 @@ static inline const struct batch *batch_of(const struct batch_plan *plan, int ra
     return &plan->batches[plan->batch_first[rank] + number];
 }
 
-/* Keys that rank `from` has of a batch: its chunk. It begins at *at in its scratch buffer. */
+/* What a rank has of regions first .. last: keys, and gaps between regions. It begins at *at in its scratch buffer. */
+static inline int64_t batch_span(const struct batch_plan *plan, int rank, int first, int last, int64_t *at)
+{
+    const int64_t *pieces = batch_pieces_of(plan, rank);
+    *at = pieces[first];
+    while (last > first && batch_keys_of(plan, rank, last) == 0)
+        last--;
+    return last < first ? 0 : pieces[last] + batch_keys_of(plan, rank, last) - *at;
+}
+
+/* What rank `from` has of a batch: its chunk. */
 static inline int64_t batch_chunk(const struct batch_plan *plan, const struct batch *batch, int from, int64_t *at)
 {
-    const int64_t *pieces = batch_pieces_of(plan, from);
-    *at = pieces[batch->first];
-    return pieces[batch->last + 1] - *at;
+    return batch_span(plan, from, batch->first, batch->last, at);
 }
 
 #endif

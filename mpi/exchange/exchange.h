@@ -24,6 +24,7 @@ struct exchange {
     int key_bytes;
     int64_t capacity;       /* keys that fit on a rank; the same everywhere; size * capacity >= all keys */
     void *keys, *scratch;   /* [capacity] each, engine memory; keys holds this rank's run */
+    int64_t scratch_keys;   /* that scratch has room for: the capacity, or also exchange_ops.spare_keys() */
     void *workspace;        /* [workspace_bytes] engine memory to work in; may be none */
     size_t workspace_bytes;
     int rung;               /* of local sorts, which it is large enough for: the one asked for, or -1 */
@@ -51,12 +52,13 @@ struct exchange {
     void *progress_user;
 };
 
-/* The scratch buffer holds the keys now. */
+/* The scratch buffer holds the keys now. What the other one has to spare nobody has asked. */
 static inline void exchange_swap_buffers(struct exchange *x)
 {
     void *keys = x->scratch;
     x->scratch = x->keys;
     x->keys = keys;
+    x->scratch_keys = x->capacity;
 }
 
 enum exchange_input {
@@ -85,6 +87,10 @@ struct exchange_ops {
     /* Engine memory that run() wants in x->memory between these ranks. NULL: none. Pure. */
     size_t (*memory_bytes)(const struct engine *engine, const struct comm *comm,
                            const struct transport *transport, int key_bytes, int64_t capacity);
+
+    /* Keys beyond the capacity for which run() likes to have room in x->scratch, and can do without. NULL: none. Pure. */
+    int64_t (*spare_keys)(const struct engine *engine, const struct comm *comm,
+                          const struct transport *transport, int64_t capacity);
 
     /* Sort the keys of all ranks into one order. Collective.
      *   done     [1] written, the same on every rank. true: x->keys holds this rank's keys [x->count] of

@@ -27,7 +27,8 @@
  *     STREAM_WORK                    sort 0          sort 1                  own pieces from x->scratch, the others from the slot
  *     STREAM_OUT                                     batch 0 to the host       if the caller wants it there
  *
- * What moves lies without gaps, also around a region of one value: a batch takes one chunk from each peer.
+ * A batch takes one chunk from each peer, with the gaps that regions may have behind them (engine_partition.h); those of one value
+ * leave none.
  *
  * It is not for every input. Where a region of several values has more keys than a batch takes, or all shards are
  * in order, nothing has been moved yet but into the scratch buffer, and the caller goes another way. So it does where
@@ -41,8 +42,15 @@
 #include "mpi/exchange/region_map.h"
 #include "mpi/exchange/step_order.h"
 
-/* What ranks gather of each other: the keys of each region, and this. */
-enum { FOUND_DESCENDS = ENGINE_REGIONS, FOUND_FAILED, FOUND };
+/* What ranks gather of each other: the keys of each region, where regions begin and the last one ends, and this. */
+enum {
+    FOUND_BEGINS = ENGINE_REGIONS,
+    FOUND_DESCENDS = FOUND_BEGINS + ENGINE_REGIONS + 1,
+    FOUND_MOVED, // its keys are in their regions
+    FOUND_FAILED,
+    FOUND
+};
+
 
 enum { SOURCES = 2 };
 
@@ -54,6 +62,7 @@ struct partition_tables {
     struct batch_plan *plan;
     struct batch_space space;
     void *source_tables[SOURCES];
+    bool moved, all_moved; /* this rank's keys are in their regions; all ranks' are */
     bool others_left; /* some batch has left more unsorted than could be settled */
     struct engine_piece pieces[ENGINE_PIECES_MAX];
     struct engine_event *fetched[BATCH_SLOTS], *queued;
@@ -131,6 +140,12 @@ static size_t partition_memory(const struct engine *engine, const struct comm *c
            (size_t)partition_memory_keys(comm->size, packs, capacity) * (size_t)key_bytes;
 }
 
+static int64_t spare_keys(const struct engine *engine, const struct comm *comm,
+                          const struct transport *transport, int64_t capacity)
+{
+    return batch_spare_keys(any_path_packs(comm, engine, transport), capacity);
+}
+
 static char *scratch_of(const struct exchange *x)
 {
     return (char *)x->memory + region_map_workspace(x->engine, x->key_bytes);
@@ -180,16 +195,42 @@ static hsort_status agree_on_map(struct exchange *x)
     return status;
 }
 
+/* Where regions begin that lie without gaps: those of one value lie nowhere. */
+static void place_regions(const struct batch_plan *plan, const int64_t *counts, int64_t *begins)
+{
+    begins[0] = 0;
+    for (int region = 0; region < ENGINE_REGIONS; region++)
+        begins[region + 1] = begins[region] + (plan->is_one_value[region] ? 0 : counts[region]);
+}
+
+/* Count this rank's keys by region: own [FOUND]. If there is room for gaps, they go there at once. */
+static hsort_status find_own_regions(struct exchange *x, int64_t count, int64_t *own)
+{
+    struct partition_tables *p = x->tables;
+    const struct engine_partition_ops *ops = x->engine->ops->partition;
+    const struct engine_map *map = &p->map->agreed.map;
+    enum engine_scattered done = SCATTER_NOTHING;
+    bool ascends, descends = true;
+    if (x->scratch_keys > x->capacity)
+        TRY(ops->scatter_to_rooms(x->engine, x->key_bytes, x->raw, count, map, x->memory, x->scratch,
+                                  x->scratch_keys, own, own + FOUND_BEGINS, &done));
+    if (done == SCATTER_NOTHING)
+        TRY(ops->count(x->engine, x->key_bytes, x->raw, count, map, x->memory, own, &ascends, &descends));
+    p->moved = done == SCATTER_MOVED;
+    if (!p->moved)
+        place_regions(p->plan, own, own + FOUND_BEGINS);
+    own[FOUND_DESCENDS] = descends;
+    own[FOUND_MOVED] = p->moved;
+    return HSORT_OK;
+}
+
 /* Count this rank's keys, and learn of all others'. Collective. */
-static hsort_status count_all(struct exchange *x, int64_t count, hsort_status status)
+static hsort_status find_regions(struct exchange *x, int64_t count, hsort_status status)
 {
     struct partition_tables *p = x->tables;
     int64_t own[FOUND] = {0};
-    bool ascends = false, descends = false;
     if (status == HSORT_OK)
-        status = x->engine->ops->partition->count(x->engine, x->key_bytes, x->raw, count, &p->map->agreed.map,
-                                                  x->memory, own, &ascends, &descends);
-    own[FOUND_DESCENDS] = descends;
+        status = find_own_regions(x, count, own);
     own[FOUND_FAILED] = status != HSORT_OK;
     keep_first_error(&status, comm_check(MPI_Allgather(own, FOUND, MPI_INT64_T, p->found, FOUND, MPI_INT64_T,
                                                        x->comm->world),
@@ -202,13 +243,16 @@ static bool plan_batches(struct exchange *x)
 {
     struct partition_tables *p = x->tables;
     bool descends = false, failed = false;
+    p->all_moved = true;
     for (int rank = 0; rank < x->comm->size; rank++) {
         const int64_t *found = p->found + (size_t)rank * FOUND;
         descends = descends || found[FOUND_DESCENDS];
         failed = failed || found[FOUND_FAILED];
+        p->all_moved = p->all_moved && found[FOUND_MOVED];
     }
     x->all_ascend = !descends && !failed; // shards in order are sorted with no pass at all
-    return descends && !failed && batch_plan_regions(p->plan, x->engine, x->capacity, p->found, FOUND) &&
+    return descends && !failed &&
+           batch_plan_regions(p->plan, x->engine, x->capacity, p->found, p->found + FOUND_BEGINS, FOUND) &&
            batch_plan_make(p->plan, x->engine, x->target_offset);
 }
 
@@ -241,10 +285,10 @@ static int list_pieces(struct exchange *x, const struct batch *batch)
                 .count = lesser(end, batch->end) - greater(begin, batch->begin), .region = region};
         for (int step = 0; step < x->comm->size && !plan->is_one_value[region] && begin < end; step++) {
             const int64_t *at = batch_pieces_of(plan, step_source(x->comm, step));
-            p->pieces[count++] = (struct engine_piece){.keys = p->space.chunk[step] +
-                                                               (at[region] - at[batch->first]) * x->key_bytes,
-                                                       .count = at[region + 1] - at[region],
-                                                       .region = region};
+            p->pieces[count++] = (struct engine_piece){
+                .keys = p->space.chunk[step] + (at[region] - at[batch->first]) * x->key_bytes,
+                .count = batch_keys_of(plan, step_source(x->comm, step), region),
+                .region = region};
         }
     }
     return count;
@@ -438,19 +482,30 @@ static struct raw_keys stored_form(const struct exchange *x)
     return raw;
 }
 
-/* Scatter this rank's keys into regions, fetch and sort those that are its own. *done as of exchange_ops.run().  Collective. */
+/* Scatter this rank's keys into regions, if they are not there yet. */
+static hsort_status scatter_counted(struct exchange *x, int64_t count)
+{
+    struct partition_tables *p = x->tables;
+    if (p->moved)
+        return HSORT_OK;
+    TRY(x->engine->ops->partition->scatter(x->engine, x->key_bytes, x->raw, count, &p->map->agreed.map,
+                                           x->memory, x->scratch));
+    return x->engine->ops->stream_synchronize(x->engine, STREAM_WORK);
+}
+
+/* Scatter what is not yet in its region, fetch and sort the regions that are this rank's own. *done as of exchange_ops.run().
+ * Collective. */
 static hsort_status move_regions(struct exchange *x, int64_t count, double began, bool *done)
 {
     struct partition_tables *p = x->tables;
     const struct raw_keys stored = stored_form(x);
     const int64_t *wanted = x->target_offset + x->comm->rank;
-    int64_t all;
+    int64_t all = true;
     bool sorted;
-    hsort_status status = x->engine->ops->partition->scatter(x->engine, x->key_bytes, x->raw, count,
-                                                             &p->map->agreed.map, x->memory, x->scratch);
-    keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
+    hsort_status status = scatter_counted(x, count), agreed = HSORT_OK;
     x->local_seconds = MPI_Wtime() - began;
-    hsort_status agreed = comm_range(x->comm, status == HSORT_OK, &all, NULL);
+    if (!p->all_moved)
+        agreed = comm_range(x->comm, status == HSORT_OK, &all, NULL);
     if (agreed != HSORT_OK || !all)
         return status != HSORT_OK ? status : agreed;
     status = fetch_and_sort(x, &stored, wanted, &sorted);
@@ -479,7 +534,7 @@ static hsort_status run_partition(struct exchange *x, bool *done)
     x->local_seconds = MPI_Wtime() - began;
     if (!p->map->agreed.is_made)
         return status;
-    status = count_all(x, count, status);
+    status = find_regions(x, count, status);
     if (!plan_batches(x))
         return status;
     keep_first_error(&status, move_regions(x, count, began, done));
@@ -494,4 +549,5 @@ const struct exchange_ops exchange_partition = {.kind = HSORT_EXCHANGE_PARTITION
                                                 .open = open_partition,
                                                 .close = close_partition,
                                                 .memory_bytes = partition_memory,
+                                                .spare_keys = spare_keys,
                                                 .run = run_partition};

@@ -48,9 +48,9 @@ hsort_status mapped_source_open(int size, struct engine *engine, void **tables)
 static size_t shown_bytes(const struct batch_space *space, int owner, int reader, int64_t *at)
 {
     const struct batch_plan *plan = space->plan;
-    const int64_t *pieces = batch_pieces_of(plan, owner);
-    *at = pieces[plan->first[reader]] * space->x->key_bytes;
-    return (size_t)(pieces[plan->end[reader]] * space->x->key_bytes - *at);
+    const int64_t keys = batch_span(plan, owner, plan->first[reader], plan->end[reader] - 1, at);
+    *at *= space->x->key_bytes;
+    return (size_t)(keys * space->x->key_bytes);
 }
 
 /* Ranks go through their peers in ascending order, so that none waits for one that waits for it. What is shown is there: all ranks

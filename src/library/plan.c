@@ -135,7 +135,9 @@ static void plan_counted(const hsort_rates *rates, const struct cost_network *ne
 static double exchange_memory(const hsort_plan_result *plan, int ranks, bool packs, int key_bytes)
 {
     if (plan->exchange == HSORT_EXCHANGE_PARTITION)
-        return (double)partition_memory_keys(ranks, packs, plan->shard_capacity) * key_bytes;
+        return (double)(partition_memory_keys(ranks, packs, plan->shard_capacity) +
+                        batch_spare_keys(packs, plan->shard_capacity)) *
+               key_bytes;
     return plan->exchange == HSORT_EXCHANGE_DIRECT && packs
                ? (double)column_slots_bytes((size_t)fmin(plan->shard_bytes / ranks, TRANSPORT_CHUNK_DEFAULT),
                                             TRANSPORT_CHUNK_DEFAULT)

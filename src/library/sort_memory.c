@@ -88,6 +88,41 @@ static hsort_status take_less(struct sort *s, struct memory_need *need)
     return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
 }
 
+/* Engine memory for an exchange of so many keys on each rank; without any there is none. Not collective. */
+static size_t exchange_bytes(const hsort_context *ctx, const struct exchange_ops *ops, int key_bytes,
+                             int64_t capacity)
+{
+    return ops && ops->memory_bytes && capacity > 0
+               ? ops->memory_bytes(ctx->engine, &ctx->comm, ctx->transport, key_bytes, capacity)
+               : 0;
+}
+
+/* What it likes to have of scratch beyond the capacity. */
+static int64_t exchange_spare(const hsort_context *ctx, const struct exchange_ops *exchange, int64_t capacity)
+{
+    return exchange && exchange->spare_keys
+               ? exchange->spare_keys(ctx->engine, &ctx->comm, ctx->transport, capacity)
+               : 0;
+}
+
+/* Ask for as much more scratch as the exchange likes to have, if there is room for it beside what it needs. *spare: those keys. */
+static hsort_status want_spare(const struct sort *s, struct memory_need *need, int64_t *spare)
+{
+    const int64_t liked = exchange_spare(s->ctx, s->raw_exchange, s->capacity);
+    struct memory_need all = *need;
+    bool has_room;
+    if (liked == 0)
+        return HSORT_OK;
+    all.kept[KEPT_SCRATCH] += (size_t)liked * (size_t)s->map.key_bytes;
+    all.kept[KEPT_EXCHANGE] = exchange_bytes(s->ctx, s->raw_exchange, s->map.key_bytes, s->capacity);
+    TRY(context_has_room(s->ctx, &all, &has_room));
+    if (has_room) {
+        need->kept[KEPT_SCRATCH] = all.kept[KEPT_SCRATCH];
+        *spare = liked;
+    }
+    return HSORT_OK;
+}
+
 hsort_status sort_reserve(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -95,9 +130,12 @@ hsort_status sort_reserve(struct sort *s)
     const size_t keys_bytes = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes;
     struct memory_need need = {0};
     bool has_room = true; // found once: the answer may be another one once ranks have unmapped
+    int64_t spare = 0;
     s->scratch_keys = s->capacity;
     hsort_status status = need_for(s, keys_bytes, s->scratch_keys, &need);
     if (status == HSORT_OK)
+        status = want_spare(s, &need, &spare);
+    if (status == HSORT_OK && spare == 0)
         status = context_has_room(ctx, &need, &has_room);
     // As the next, also after a failure: the other ranks wait there.
     TRY(context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
@@ -116,6 +154,7 @@ hsort_status sort_reserve(struct sort *s)
                              .capacity = s->capacity,
                              .keys = lent ? s->out : ctx->kept[KEPT_KEYS].memory,
                              .scratch = ctx->kept[KEPT_SCRATCH].memory,
+                             .scratch_keys = s->scratch_keys + spare,
                              // The local sort is done with it by then.
                              .workspace = ctx->kept[KEPT_WORKSPACE].memory,
                              .workspace_bytes = ctx->kept[KEPT_WORKSPACE].bytes,
@@ -218,15 +257,6 @@ size_t sort_run_bytes(const struct sort *s)
 
 /* ---- an exchange, and what callers ask ------------------------------------------------------------------ */
 
-/* Engine memory for an exchange of so many keys on each rank; without any there is none. Not collective. */
-static size_t exchange_bytes(const hsort_context *ctx, const struct exchange_ops *ops, int key_bytes,
-                             int64_t capacity)
-{
-    return ops && ops->memory_bytes && capacity > 0
-               ? ops->memory_bytes(ctx->engine, &ctx->comm, ctx->transport, key_bytes, capacity)
-               : 0;
-}
-
 /* Have so much for an exchange in the context. False: that cannot be had, which is no error. */
 static bool reserve_exchange_bytes(hsort_context *ctx, size_t bytes)
 {
@@ -292,9 +322,12 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     size_t workspace_bytes;
     TRY(workspace_for(ctx, (int)width, count, count, &workspace_bytes));
     size_t most = 0; // of the exchanges one runs at a time
-    for (int i = 0; i < EXCHANGES; i++)
-        if (ctx->usable_exchanges >> exchange_table[i]->kind & 1)
-            most = greater_bytes(most, exchange_bytes(ctx, exchange_table[i], (int)width, count));
+    for (int i = 0; i < EXCHANGES; i++) {
+        const struct exchange_ops *exchange = exchange_table[i];
+        if (ctx->usable_exchanges >> exchange->kind & 1)
+            most = greater_bytes(most, exchange_bytes(ctx, exchange, (int)width, count) +
+                                           (size_t)exchange_spare(ctx, exchange, count) * width);
+    }
     *bytes = 2 * (size_t)count * width + workspace_bytes + most;
     return HSORT_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/engine_test.h"
 
-enum { SAMPLE_MAX = 1 << ENGINE_SAMPLE_LOG_MAX };
+enum { SAMPLE_MAX = 1 << ENGINE_SAMPLE_LOG_MAX, ROW = 16 };
 
 /* What keys are like: a pattern of engine_test.h, or one of these. */
 enum {
@@ -15,13 +15,14 @@ enum {
     SIGNED,          // floating point numbers of either sign, of all magnitudes down to 2^-40
     STRAGGLERS,      // two ranges far apart, and few keys between them, of which a sample may have none
     FULL_REGIONS,    // evenly over trial.full_regions of the 256 of a foreign map
+    ROWS,            // ROW of equal keys, one row behind the other
     SHAPES
 };
 
 static inline const char *shape_name(int shape)
 {
     static const char *const names[] = {"ZIPF",   "FAR_CLUSTERS", "MEASURED",    "NEIGHBOURS",
-                                        "SIGNED", "STRAGGLERS",   "FULL_REGIONS"};
+                                        "SIGNED", "STRAGGLERS",   "FULL_REGIONS", "ROWS"};
     return shape < PATTERNS ? pattern_names[shape] : names[shape - PATTERNS];
 }
 
@@ -35,6 +36,7 @@ struct trial {
     bool foreign;        // the map is one of uniform keys
     bool decode;
     bool late; // nothing is looked at before the end: calls follow each other without a wait
+    bool rooms; // shards are scattered by scatter_to_rooms(), if it will
     char what[160];
 };
 
@@ -70,6 +72,14 @@ static inline double measured(uint64_t *random)
     return value * value * value + (double)(check_random(random) % 2);
 }
 
+/* The code of a row, in the upper bits: any. */
+static inline key_code row_code(int64_t row)
+{
+    uint64_t state = (uint64_t)row;
+    const key_code upper = check_random(&state);
+    return upper << 64 | check_random(&state);
+}
+
 static inline key_code partition_trial_bits(const struct trial *trial, struct keymap map, int64_t i,
                                             uint64_t *random)
 {
@@ -91,6 +101,8 @@ static inline key_code partition_trial_bits(const struct trial *trial, struct ke
         return keymap_decode(map, check_random(random) % 4096 == 0
                                       ? wide >> (128 - bits)
                                       : (wide >> (134 - bits)) + (wide % 2 << (bits - 2)));
+    case ROWS:
+        return keymap_decode(map, row_code(i / ROW) >> (128 - bits));
     case FULL_REGIONS:
         return keymap_decode(map, (wide >> (128 - bits)) * (unsigned)trial->full_regions / 256);
     default:

@@ -9,12 +9,10 @@
  * The oracle is a sort of all keys by value (radix_order.h). Of the map it is only known that no region reaches into
  * another, on any rank: as the same values are on several, a map that differs between two calls is seen. A region of
  * one value must have all keys of that value, and no others; they are sought in the input, as they do not move. */
-#include "tests/kernels/partition_trial.h"
+#include "tests/kernels/partition_shard.h"
 #include "tests/support/pretend.h"
 
 enum {
-    SETTLE_BYTES = 1 << 21,
-    RANKS_MAX = 8,
     SPREAD_COUNT = 1 << 16, // uniform keys from which on regions must be of about one size
     SPREAD = 8,             // times the mean, which no region of such keys may exceed
     LARGE_SHARE = 16,       // a value with a part of so many has a region of its own
@@ -25,65 +23,7 @@ enum {
 #endif
 };
 
-struct rank {
-    int64_t before, count, moved;
-    struct buffer keys, to;
-    void *workspace;
-    int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS];
-};
-
-/* What the map says of its regions. */
-struct values {
-    bool is_one[ENGINE_REGIONS];
-    key_code code[ENGINE_REGIONS];
-};
-
-static struct {
-    int trials, refused, left, written;
-} seen;
-enum { WIDTHS = 3 };                                // 4, 8 and 16 bytes
-static struct buffer workspaces[WIDTHS][RANKS_MAX]; // never cleaned between trials
-static struct buffer sample_scratch[WIDTHS];        // for the largest sample
-static struct buffer settle_scratch;                // [SETTLE_BYTES]
-
-static void *workspace_of(int key_bytes, int rank)
-{
-    return buffer_keys(&workspaces[key_bytes / 8][rank]);
-}
-
-static void *scratch_of_sample(int key_bytes)
-{
-    return buffer_keys(&sample_scratch[key_bytes / 8]);
-}
-
 /* ---- one trial, step by step ---- */
-
-/* Cut the keys into shards of any size, of which some may be empty, and bring them to the engine. */
-static void share_out_keys(const struct trial *trial, int key_bytes, const char *keys, struct rank *ranks,
-                           uint64_t *random)
-{
-    int64_t before = 0;
-    for (int r = 0; r < trial->ranks; r++) {
-        const int64_t left = trial->count - before;
-        const int64_t most = left < 2 * trial->count / trial->ranks ? left : 2 * trial->count / trial->ranks;
-        const int64_t some =
-            check_random(random) % 5 == 0 ? 0 : (int64_t)(check_random(random) % (uint64_t)(most + 1));
-        const size_t shift = (size_t)key_bytes * (check_random(random) % 16);
-        struct rank *rank = &ranks[r];
-        rank->before = before;
-        rank->count = r == trial->ranks - 1 ? left : some;
-        rank->keys = buffer_new(keys + before * key_bytes, (size_t)(rank->count * key_bytes), shift);
-        rank->to = buffer_new(NULL, (size_t)(rank->count * key_bytes),
-                              (size_t)key_bytes * (check_random(random) % 16));
-        rank->workspace = workspace_of(key_bytes, r);
-        before += rank->count;
-    }
-}
-
-static const void *keys_of(const struct rank *rank)
-{
-    return rank->count > 0 ? buffer_keys(&rank->keys) : NULL;
-}
 
 /* Every rank's part of the sample, which must be of the keys at the places that the contract names. */
 static void take_sample(const struct trial *trial, struct keymap map, const void *keys,
@@ -153,103 +93,6 @@ static void find_values(const struct trial *trial, int key_bytes, uint64_t *code
               "%s: value %llx, %lld of the sample, has %d regions", trial->what, (unsigned long long)code,
               (long long)(end - i), regions);
     }
-}
-
-/* Steps from a key to the next, by value. */
-static void find_steps(const struct trial *trial, int key_bytes, const char *keys, int64_t count,
-                       bool *ascends, bool *descends)
-{
-    bool up = false, down = false;
-#pragma omp parallel for reduction(|| : up, down) if (count > DRAW_PART)
-    for (int64_t i = 1; i < count; i++) {
-        const int step =
-            order_compare((hsort_type)trial->kind, trial->order, keys + (i - 1) * key_bytes, keys + i * key_bytes);
-        up = up || step < 0;
-        down = down || step > 0;
-    }
-    *ascends = up;
-    *descends = down;
-}
-
-/* Returns whether keys are left unsorted. There is little scratch: the engine may say that it is too little. */
-static bool settle(const struct trial *trial, const struct raw_keys *raw, void *workspace)
-{
-    bool unsorted = true;
-    must(ops->partition->settle_regions(engine, raw->map.key_bytes, raw, workspace,
-                                        buffer_keys(&settle_scratch), trial->settle_bytes, &unsorted),
-         trial->what);
-    buffer_guards(&settle_scratch, trial->what);
-    return unsorted;
-}
-
-static void partition_shard(const struct trial *trial, struct keymap map, const char *keys,
-                            const struct engine_map *regions, const struct values *values, struct rank *rank)
-{
-    const struct raw_keys raw = {.map = map, .from = keys_of(rank)};
-    bool ascends, descends, true_ascends, true_descends;
-    memset(rank->counts, POISON, sizeof rank->counts);
-    must(ops->partition->count(engine, map.key_bytes, &raw, rank->count, regions, rank->workspace,
-                               rank->counts, &ascends, &descends),
-         trial->what);
-    find_steps(trial, map.key_bytes, keys + rank->before * map.key_bytes, rank->count, &true_ascends,
-               &true_descends);
-    CHECK(ascends == true_ascends && descends == true_descends,
-          "%s: steps up and down: %d %d, should be %d %d", trial->what, ascends, descends, true_ascends,
-          true_descends);
-    must(ops->partition->scatter(engine, map.key_bytes, &raw, rank->count, regions, rank->workspace,
-                                 rank->count > 0 ? buffer_keys(&rank->to) : NULL),
-         trial->what);
-    if (!trial->late) {
-        const bool unsorted = settle(trial, &raw, rank->workspace);
-        CHECK(!unsorted, "%s: keys are left unsorted before any were sorted", trial->what);
-    }
-    int64_t start = 0, all = 0, region = 0;
-    for (; region < ENGINE_REGIONS && rank->counts[region] >= 0; region++) {
-        rank->starts[region] = start;
-        start += values->is_one[region] ? 0 : rank->counts[region];
-        all += rank->counts[region];
-    }
-    CHECK(region == ENGINE_REGIONS && all == rank->count, "%s: the regions hold %lld of %lld keys",
-          trial->what, (long long)all, (long long)rank->count);
-    if (region < ENGINE_REGIONS || all != rank->count)
-        exit(1); // pieces would lie outside of the buffers
-    rank->moved = start;
-}
-
-/* Note a key of a region. */
-static void hold(int region, key_code code, key_code *low, key_code *high, int64_t *held)
-{
-    low[region] = held[region] == 0 || code < low[region] ? code : low[region];
-    high[region] = held[region] == 0 || code > high[region] ? code : high[region];
-    held[region]++;
-}
-
-/* Every code of a shard is there again, or is one of a region of one value, as many as were counted; and nothing is written
- * behind those that are there. Its regions' keys are added to low, high and held. */
-static void check_shard(const struct trial *trial, struct keymap map, const char *shard,
-                        const struct values *values, struct rank *rank, key_code *low, key_code *high,
-                        int64_t *held)
-{
-    const char *to = buffer_result(&rank->to, trial->what), *from = buffer_result(&rank->keys, trial->what);
-    uint64_t expected[2] = {0, 0}, found[2] = {0, 0};
-    CHECK(first_difference(from, shard, map.key_bytes, rank->count) < 0, "%s: the keys have changed",
-          trial->what);
-#pragma omp parallel for reduction(+ : expected[:2]) if (rank->count > DRAW_PART)
-    for (int64_t i = 0; i < rank->count; i++)
-        key_fingerprint_add(map.key_bytes, keymap_encode(map, key_load(map.key_bytes, shard, i)), expected);
-#pragma omp parallel for schedule(dynamic) reduction(+ : found[:2]) if (rank->count > DRAW_PART)
-    for (int region = 0; region < ENGINE_REGIONS; region++)
-        for (int64_t i = 0; i < rank->counts[region]; i++) {
-            const key_code code = values->is_one[region]
-                                      ? values->code[region]
-                                      : key_load(map.key_bytes, to, rank->starts[region] + i);
-            key_fingerprint_add(map.key_bytes, code, found);
-            hold(region, code, low, high, held);
-        }
-    CHECK(memcmp(expected, found, sizeof found) == 0, "%s: scatter() loses keys", trial->what);
-    const size_t left = (size_t)((rank->count - rank->moved) * map.key_bytes);
-    CHECK(memcmp(to + rank->moved * map.key_bytes, poison_of(left), left) == 0,
-          "%s: scatter() moves keys of one value", trial->what);
 }
 
 /* Every shard's codes are there again, and no region reaches into another one, on any rank. */
@@ -425,11 +268,12 @@ static void run_trial(struct trial *trial, uint64_t *random)
     struct rank ranks[RANKS_MAX];
     struct engine_map regions;
     struct values values;
-    snprintf(trial->what, sizeof trial->what, "%s, %lld keys %s %s, %s, %d ranks, sample 2^%d%s%s%s",
+    snprintf(trial->what, sizeof trial->what, "%s, %lld keys %s %s, %s, %d ranks, sample 2^%d%s%s%s%s",
              ops->name, (long long)trial->count, hsort_type_name((hsort_type)trial->kind),
              trial->order == HSORT_ASCENDING ? "ascending" : "descending", shape_name(trial->shape),
              trial->ranks, trial->log, trial->foreign ? ", foreign map" : "",
-             trial->decode ? ", and back" : "", trial->late ? ", without a wait" : "");
+             trial->decode ? ", and back" : "", trial->late ? ", without a wait" : "",
+             trial->rooms ? ", in rooms" : "");
     char *keys = trial_keys(trial, map, random);
     share_out_keys(trial, map.key_bytes, keys, ranks, random);
 
@@ -466,7 +310,8 @@ static void try_count(int64_t count, int kind, int shape, uint64_t *random)
                           .count = count,
                           .settle_bytes = SETTLE_BYTES,
                           .decode = draw & 4,
-                          .late = draw & 8};
+                          .late = draw & 8,
+                          .rooms = draw & 64};
     trial.foreign = shape == NEIGHBOURS || (draw & 48) == 0;
     run_trial(&trial, random);
 }
@@ -476,14 +321,32 @@ static void try_count(int64_t count, int kind, int shape, uint64_t *random)
 static void test_left(uint64_t random)
 {
     static struct trial trials[] = {{HSORT_I32, HSORT_ASCENDING, FULL_REGIONS, 2, ENGINE_SAMPLE_LOG_MIN,
-                                     120000007, 5, SETTLE_BYTES, true, true, true, ""},
+                                     120000007, 5, SETTLE_BYTES, true, true, true, false, ""},
                                     {HSORT_F32, HSORT_DESCENDING, FULL_REGIONS, 2, ENGINE_SAMPLE_LOG_MIN,
-                                     48000011, 2, SETTLE_BYTES / 64, true, true, true, ""}};
+                                     48000011, 2, SETTLE_BYTES / 64, true, true, true, false, ""}};
     for (int i = 0; i < 2; i++) {
         const int left = seen.left;
         run_trial(&trials[i], &random);
         CHECK(seen.left > left, "%s: all is sorted: there was nothing to see", trials[i].what);
     }
+}
+
+/* Rows of equal keys are counted whole or not at all, so regions have more keys than a part of them lets expect. */
+static void test_rows(uint64_t random)
+{
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2) {
+        struct trial trial = {.kind = kind_of_width(key_bytes, 0),
+                              .order = HSORT_ASCENDING,
+                              .shape = ROWS,
+                              .ranks = 2,
+                              .log = ENGINE_SAMPLE_LOG_USUAL,
+                              .count = 8000009,
+                              .settle_bytes = SETTLE_BYTES,
+                              .decode = true,
+                              .rooms = true};
+        run_trial(&trial, &random);
+    }
+    CHECK(seen.rooms[SCATTER_COUNTED] > 0, "rows of equal keys have found room: there was nothing to see");
 }
 
 static void test_trials(bool small, uint64_t random)
@@ -504,6 +367,7 @@ static void test_trials(bool small, uint64_t random)
     for (int s = 0; s < (int)(sizeof large_shapes / sizeof large_shapes[0]); s++)
         for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2)
             try_count(2000003 + 1000003 * s, kind_of_width(key_bytes, s), large_shapes[s], &random);
+    test_rows(random);
     test_left(random);
 }
 
@@ -512,13 +376,14 @@ static void test_trials(bool small, uint64_t random)
 static hsort_status call(int which, const struct buffer *keys, const struct buffer *to, void *workspace)
 {
     static struct engine_map regions;
-    static int64_t counts[ENGINE_REGIONS];
+    static int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS + 1];
     static uint64_t codes[1 << ENGINE_SAMPLE_LOG_MIN];
     const struct raw_keys raw = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING), .from = buffer_keys(keys)};
     const int64_t count = (int64_t)(keys->bytes / 8);
     const struct engine_piece piece = {buffer_keys(to), counts[0], 0};
     const struct sample_share share = {0, count, count, ENGINE_SAMPLE_LOG_MIN, 0, 1 << ENGINE_SAMPLE_LOG_MIN};
     char *spare = (char *)buffer_keys(to) + keys->bytes;
+    enum engine_scattered done;
     bool a, b;
     switch (which) {
     case 0:
@@ -530,6 +395,9 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
         return ops->partition->count(engine, 8, &raw, count, &regions, workspace, counts, &a, &b);
     case 3:
         return ops->partition->scatter(engine, 8, &raw, count, &regions, workspace, buffer_keys(to));
+    case 4:
+        return ops->partition->scatter_to_rooms(engine, 8, &raw, count, &regions, workspace, buffer_keys(to),
+                                                2 * count, counts, starts, &done);
     default:
         return ops->partition->sort_regions(engine, 8, &regions, &piece, 1, &raw, workspace, spare,
                                             spare + keys->bytes);
@@ -542,7 +410,7 @@ static void test_faults(uint64_t random)
     const int64_t count = 5000;
     char *keys = keys_new(UNIFORM, 8, count, &random);
     struct buffer from = buffer_new(keys, (size_t)count * 8, 0), to = buffer_new(NULL, (size_t)count * 32, 0);
-    for (int which = 0; which < 5; which++) {
+    for (int which = 0; which < 6; which++) {
         void *workspace = workspace_of(8, 0);
         fault_set(FAULT_KERNEL, 1);
         const hsort_status status = call(which, &from, &to, workspace);
@@ -590,8 +458,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < WIDTHS; i++)
         buffer_free(&sample_scratch[i]);
     buffer_free(&settle_scratch);
-    printf("%d trials: %d without regions, in %d keys were left unsorted, in %d some were written anew\n",
-           seen.trials, seen.refused, seen.left, seen.written);
+    printf("%d trials: %d without regions, in %d keys were left unsorted, in %d some were written anew; of "
+           "shards with rooms %d were in "
+           "order or lacked room, %d did not fit, %d did\n",
+           seen.trials, seen.refused, seen.left, seen.written, seen.rooms[SCATTER_NOTHING],
+           seen.rooms[SCATTER_COUNTED], seen.rooms[SCATTER_MOVED]);
+    CHECK(seen.rooms[SCATTER_MOVED] > 0, "%s: no shard was scattered to rooms", ops->name);
     close_engine();
     return check_failures > 0;
 }

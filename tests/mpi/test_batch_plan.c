@@ -1,6 +1,6 @@
 /* Batches of all ranks, of drawn counts: those of a rank are its positions in order, without gaps; each has its regions whole,
  * or is alone; it fits slot, scratch and pieces; all keys that move are in the chunks. Up to PARTITION_RANKS_MAX ranks, some
- * of which have or want nothing. Against sums that are made here, key by key of each region. */
+ * of which have or want nothing, and some leave gaps behind regions. Against sums that are made here, key by key of each region. */
 #include <stdlib.h>
 #include "kernels/engine.h"
 #include "mpi/exchange/batch_plan.h"
@@ -13,7 +13,8 @@ static struct engine *engine;
 struct drawn {
     int size, number;
     int64_t capacity, total;
-    int64_t counts[PARTITION_RANKS_MAX * STRIDE], wanted[PARTITION_RANKS_MAX + 1];
+    int64_t counts[PARTITION_RANKS_MAX * STRIDE], begins[PARTITION_RANKS_MAX * STRIDE],
+        wanted[PARTITION_RANKS_MAX + 1];
     bool is_one[ENGINE_REGIONS];
 };
 
@@ -45,6 +46,20 @@ static void draw_counts(uint64_t *random, int64_t most)
     }
 }
 
+/* Where regions begin: without gaps, or with some. */
+static void draw_begins(uint64_t *random)
+{
+    for (int rank = 0; rank < drawn.size; rank++) {
+        const bool gaps = check_random(random) % 2;
+        int64_t *begins = drawn.begins + rank * STRIDE;
+        begins[0] = gaps ? (int64_t)(check_random(random) % 9) : 0;
+        for (int region = 0; region < ENGINE_REGIONS; region++)
+            begins[region + 1] = begins[region] +
+                                 (drawn.is_one[region] ? 0 : drawn.counts[rank * STRIDE + region]) +
+                                 (gaps && !drawn.is_one[region] ? (int64_t)(check_random(random) % 100) : 0);
+    }
+}
+
 /* What ranks are to hold: even, any, or nothing. */
 static void draw_wanted(uint64_t *random)
 {
@@ -61,22 +76,35 @@ static void draw_wanted(uint64_t *random)
     drawn.wanted[drawn.size] = drawn.total;
 }
 
+/* A rank's chunk of a batch: from where its first region begins to its last key. Returns the keys in it. */
+static int64_t check_chunk(const struct batch_plan *plan, const struct batch *batch, int of)
+{
+    const int64_t *counts = drawn.counts + of * STRIDE, *begins = drawn.begins + of * STRIDE;
+    int64_t keys = 0, end = begins[batch->first], at;
+    for (int region = batch->first; region <= batch->last; region++) {
+        const int64_t lie = drawn.is_one[region] ? 0 : counts[region];
+        CHECK(batch_keys_of(plan, of, region) == lie, "%s: keys of region %d", what, region);
+        keys += lie;
+        end = lie > 0 ? begins[region] + lie : end;
+    }
+    const int64_t chunk = batch_chunk(plan, batch, of, &at);
+    CHECK(at == begins[batch->first] && at + chunk == end, "%s: chunk of %d: %lld at %lld", what, of, (long long)chunk,
+          (long long)at);
+    return keys;
+}
+
 static void check_batch(const struct batch_plan *plan, int rank, const struct batch *batch, bool alone)
 {
     int64_t keys = 0, fetched = 0, scratch = 0;
     for (int region = batch->first; region <= batch->last; region++) {
         const int64_t all = plan->region_at[region + 1] - plan->region_at[region];
         scratch += drawn.is_one[region] || all == 0 ? 0 : roomy_scratch(engine, all);
-        for (int of = 0; of < plan->size && !drawn.is_one[region]; of++) {
-            keys += drawn.counts[of * STRIDE + region];
-            fetched += of == rank ? 0 : drawn.counts[of * STRIDE + region];
-        }
     }
-    int64_t chunks = 0, at;
-    for (int of = 0; of < plan->size; of++)
-        chunks += batch_chunk(plan, batch, of, &at);
-    CHECK(chunks == keys, "%s: rank %d: %lld keys in chunks, %lld in regions", what, rank, (long long)chunks,
-          (long long)keys);
+    for (int of = 0; of < plan->size; of++) {
+        const int64_t *begins = drawn.begins + of * STRIDE;
+        keys += check_chunk(plan, batch, of);
+        fetched += of == rank ? 0 : begins[batch->last + 1] - begins[batch->first];
+    }
     CHECK(batch->fetched == fetched && fetched <= batch_slot_keys(plan->size, plan->capacity), "%s: rank %d: slot", what,
           rank);
     CHECK(keys <= batch_keys_most(plan->size, plan->capacity) && batch->scratch == scratch &&
@@ -112,10 +140,11 @@ static bool run_trial(uint64_t *random)
         drawn.total += i % STRIDE < ENGINE_REGIONS ? drawn.counts[i] : 0;
     drawn.capacity = drawn.total / drawn.size + 1;
     draw_wanted(random);
+    draw_begins(random);
     snprintf(what, sizeof what, "trial %d, %d ranks, %lld keys", drawn.number, drawn.size, (long long)drawn.total);
     CHECK(batch_plan_open(drawn.size, &plan) == HSORT_OK, "%s", status_text());
     memcpy(plan->is_one_value, drawn.is_one, sizeof drawn.is_one);
-    const bool suits = batch_plan_regions(plan, engine, drawn.capacity, drawn.counts, STRIDE);
+    const bool suits = batch_plan_regions(plan, engine, drawn.capacity, drawn.counts, drawn.begins, STRIDE);
     if (suits && batch_plan_make(plan, engine, drawn.wanted))
         for (int rank = 0; rank < drawn.size; rank++)
             check_rank(plan, rank);

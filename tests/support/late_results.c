@@ -76,6 +76,14 @@ static hsort_status late_count(struct engine *engine, int key_bytes, const struc
                                       descends);
 }
 
+static hsort_status late_scatter_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
+                                          const struct engine_map *map, void *workspace, void *to, int64_t room,
+                                          int64_t *counts, int64_t *begins, enum engine_scattered *done)
+{
+    TRY(late_result());
+    return late_own->partition->scatter_to_rooms(engine, key_bytes, raw, count, map, workspace, to, room, counts, begins, done);
+}
+
 static hsort_status late_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                         void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted)
 {
@@ -110,6 +118,7 @@ void late_put_results(struct late_tables *tables)
     tables->partition.sample = late_sample;
     tables->partition.make_map = late_make_map;
     tables->partition.count = late_count;
+    tables->partition.scatter_to_rooms = late_scatter_to_rooms;
     tables->partition.settle_regions = late_settle_regions;
     tables->pairs.split = late_split;
     tables->pairs.settle_regions = late_settle_pairs;

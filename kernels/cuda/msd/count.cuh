@@ -13,8 +13,32 @@ struct notice {
 
 enum {
     COUNT_COPIES = 4, /* of each counter, so that the warps of a block do not all meet */
-    FOUND_ROOM = 16   /* bytes beside those of the keys: the first vector is aligned */
+    FOUND_ROOM = 16,  /* bytes beside those of the keys: the first vector is aligned */
+    ALL_GROUPS = 1,   /* every group of vectors is counted */
+    GROUP_VECTORS = 2 /* of a group: memory is read in no less */
 };
+
+/* Vectors that are counted of the first `vectors` ones, where of each EVERY groups one is. */
+template <int EVERY>
+static __device__ int64_t counted_vectors(int64_t vectors)
+{
+    return EVERY == ALL_GROUPS ? vectors : vectors / (GROUP_VECTORS * EVERY) * GROUP_VECTORS;
+}
+
+/* The place of counted vector `number` among all. Groups are small, as neighbours may be alike; which one of EVERY it is goes round by
+ * the golden ratio, so that what repeats at some distance is met now here, now there, and what goes on for long is met evenly. Of 4:
+ *
+ *     groups     0 1 2 3   4 5 6 7   8 9 a b   c d e f
+ *     counted    0             6     8               f
+ *
+ * Source   Knuth, TAOCP vol. 3, 6.4, theorem S */
+template <int EVERY>
+static __device__ int64_t place_of_vector(int64_t number)
+{
+    const int64_t row = number / GROUP_VECTORS;
+    const uint32_t golden = 2654435769u, group = (uint32_t)((uint64_t)((uint32_t)row * golden) * EVERY >> 32);
+    return EVERY == ALL_GROUPS ? number : (row * EVERY + group) * GROUP_VECTORS + number % GROUP_VECTORS;
+}
 
 /* Count keys that a thread holds; `exists` of the first so many. Lanes that share the bucket of lane 0 count
  * together if there are many. Whole warps call it. */
@@ -111,26 +135,28 @@ static __device__ void count_ends(const FIRST &coding, const S *__restrict__ key
     }
 }
 
-/* Count the share of a block, one of `blocks`, of keys [count]: some whole vectors, and block 0 what is in front of them and behind.
- * all_keys: those up to the end of the array, where another one may follow the last that is counted. Once both orders have been seen
- * nobody looks. */
-template <int THREADS, typename K, typename FIRST, typename S, typename BUCKETS>
+/* Count the share of a block, one of `blocks`, of keys [count]: some whole vectors, and block 0 what is in front of them and behind,
+ * which is left out where not all groups are counted. all_keys: those up to the end of the array, where another one may follow the last
+ * that is counted. Once both orders have been seen nobody looks; where groups are left out, what their ends show is true of all keys. */
+template <int EVERY, int THREADS, typename K, typename FIRST, typename S, typename BUCKETS>
 static __device__ void count_share(const FIRST &coding, const S *__restrict__ keys, int64_t count,
-                                   int64_t all_keys, int block, int blocks, const BUCKETS &find_buckets, uint32_t *counts, uint8_t *found,
-                                   struct notice *notice)
+                                   int64_t all_keys, int block, int blocks, const BUCKETS &find_buckets,
+                                   uint32_t *counts, uint8_t *found, struct notice *notice)
 {
     constexpr int PER = sizeof(uint4) / sizeof(S), VECTORS = COUNT_VECTORS,
                   STRIDE = THREADS * VECTORS;
     const int lane = threadIdx.x % WARP;
     const int64_t front = keys_in_front(keys, count);
-    const int64_t vectors = (count - front) / PER;
-    if (block == 0)
+    const int64_t all_vectors = (count - front) / PER, vectors = counted_vectors<EVERY>(all_vectors);
+    if (EVERY == ALL_GROUPS && block == 0)
         count_ends<THREADS, K>(coding, keys, count, all_keys, front, front + vectors * PER, find_buckets, counts, found, notice);
     const uint4 *from = (const uint4 *)(keys + front);
     for (int64_t first = (int64_t)block * STRIDE; first < vectors; first += (int64_t)blocks * STRIDE) {
         const int left = (int)min(vectors - first, (int64_t)STRIDE) - (int)threadIdx.x;
         const int own = max(left + THREADS - 1, 0) / THREADS; // vectors of this thread
-        const auto place = [&](int v) { return front + (first + threadIdx.x + v * THREADS) * PER; };
+        const auto place = [&](int v) {
+            return front + place_of_vector<EVERY>(first + threadIdx.x + v * THREADS) * PER;
+        };
         S loaded[VECTORS * PER];
         K all[VECTORS * PER];
         uint32_t buckets[VECTORS * PER];
@@ -138,12 +164,15 @@ static __device__ void count_share(const FIRST &coding, const S *__restrict__ ke
         for (int v = 0; v < VECTORS; v++) {
             key_vector<S> vector = {};
             if (v < own)
-                vector.whole = from[first + threadIdx.x + v * THREADS];
+                vector.whole = from[place_of_vector<EVERY>(first + threadIdx.x + v * THREADS)];
 #pragma unroll
             for (int k = 0; k < PER; k++)
                 loaded[v * PER + k] = vector.keys[k];
         }
-        const auto far = [](int k) { return k / PER * THREADS * PER + k % PER; };
+        const auto far = [&](int k) {
+            return EVERY == ALL_GROUPS ? k / PER * THREADS * PER + k % PER
+                                       : (int)(place(k / PER) - place(0)) + k % PER;
+        };
         codes_of_loaded(coding, keys + place(0), far, loaded, all);
         if (!__any_sync(ALL_LANES, notice->ascents) || !__any_sync(ALL_LANES, notice->descents)) {
             notice_order<PER>(
@@ -183,10 +212,10 @@ static __device__ bool is_worth_noting(const struct split_head<K> &split)
     return !split.is_linear && split.buckets <= 1 << 8;
 }
 
-/* Zeroed counts. found [count + FOUND_ROOM], aligned to 16 bytes: the region of each key, if is_worth_noting(); NULL: nobody
- * asks. mixed: is it known that keys go up and down, and have to move? Then that is all that is noted, and nothing is counted; NULL: it is
- * not. */
-template <typename K, typename FIRST, typename S>
+/* Zeroed counts; of each EVERY groups of vectors one is counted. found [count + FOUND_ROOM], aligned to 16 bytes: the region of each
+ * key, if is_worth_noting(); NULL: nobody asks. mixed: is it known that keys go up and down, and have to move? Then that is all that is
+ * noted, and nothing is counted; NULL: it is not. */
+template <int EVERY, typename K, typename FIRST, typename S>
 static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     count_kernel(const __grid_constant__ FIRST coding, const S *__restrict__ keys, int64_t count,
                  const struct split<K> *split, struct region_counts *counts, uint8_t *found,
@@ -205,9 +234,9 @@ static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     }
     with_split(*split, split->tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
-        count_share<COUNT_THREADS, K>(coding, keys, count, count, blockIdx.x, gridDim.x, find_buckets,
-                                      words[threadIdx.x / WARP % COUNT_COPIES],
-                                      is_worth_noting<K>(*split) ? found : NULL, &notice);
+        count_share<EVERY, COUNT_THREADS, K>(coding, keys, count, count, blockIdx.x, gridDim.x, find_buckets,
+                                             words[threadIdx.x / WARP % COUNT_COPIES],
+                                             is_worth_noting<K>(*split) ? found : NULL, &notice);
     });
     __syncthreads();
     const bool ascends = __syncthreads_or(notice.ascents), descends = __syncthreads_or(notice.descents);

@@ -92,8 +92,9 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2)
     const int64_t reach = level.region_counts ? all - own.first : own.count; // nobody asks for the order of codes
     with_split(head, split.tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
-        count_share<ROW_THREADS, K>(coding, keys + own.first, own.count, reach, 0, 1, find_buckets,
-                                    counts[threadIdx.x / WARP % COUNT_COPIES], found, &notice);
+        count_share<ALL_GROUPS, ROW_THREADS, K>(coding, keys + own.first, own.count, reach, 0, 1,
+                                                find_buckets, counts[threadIdx.x / WARP % COUNT_COPIES],
+                                                found, &notice);
     });
     if (__syncthreads_or(notice.descents) && threadIdx.x == 0 && level.region_counts)
         level.region_counts->descents = 1;

@@ -1,51 +1,11 @@
 /* Sorting by regions: engine_partition_ops of engine.h. Between the first level of an MSD sort (first_level.cuh) and the
  * others (level.cuh) the keys of a region may change ranks. */
-#include "kernels/cuda/msd/ordered.cuh"
-#include "kernels/cuda/msd/queue_level.cuh"
+#include "kernels/cuda/msd/partition_map.cuh"
+#include "kernels/cuda/msd/rooms.cuh"
 #include "kernels/numbered_keys.h"
 #include <string.h>
 
-enum {
-    REGIONS_WANTED_MIN = 256,
-    REGIONS_WANTED_MAX = ENGINE_REGIONS - 24,
-    LEFT_OF_REGIONS = 4096, /* buckets that are left at a time, at most */
-    FILL_BLOCKS = 8         /* of a multiprocessor, that write a value together */
-};
-static_assert((int)ENGINE_REGIONS == (int)SPLIT_BUCKETS, "a region for each bucket of the first level");
-
-/* A code of a sample on the host's side: of words of 64 bits. */
-template <typename K>
-using sampled = typename std::conditional<sizeof(K) == sizeof(uint128), uint128, uint64_t>::type;
-
-/* The workspace. The split is what it begins with. */
-template <typename K>
-struct partition_memory {
-    struct split<K> *split;
-    struct level_tables<K> level, first;
-    struct left_bucket *left[2];
-    uint32_t *kept_count; /* of what is left */
-    size_t bytes;
-};
-
-template <typename K>
-static struct partition_memory<K> lay_out_partition(void *workspace) {
-    struct partition_memory<K> memory = {
-    };
-    char *next = (char *)workspace;
-    memory.split = take_array<struct split<K>>(&next, 1);
-    memory.first = take_level<K>(&next, 1, 1, 0, FILL_KEYS);
-    memory.first.splits = memory.split;
-    memory.level = take_level<K>(&next, LEVEL_SEGMENTS, LEVEL_SEGMENTS, (int64_t)UINT32_MAX, FILL_KEYS);
-    memory.level.left_room = LEFT_OF_REGIONS;
-    for (int i = 0; i < 2; i++)
-        memory.left[i] = take_array<struct left_bucket>(&next, LEFT_OF_REGIONS);
-    memory.kept_count = take_array<uint32_t>(&next, 1);
-    memory.first.region_counts = take_array<struct region_counts>(&next, 1);
-    memory.bytes = (size_t)(next - (char *)workspace);
-    memory.level.next_left = memory.left[0];
-    memory.level.left = memory.left[1];
-    return memory;
-}
+enum { FILL_BLOCKS = 8 /* of a multiprocessor, that write a value together */ };
 
 static size_t
 cuda_partition_workspace(const struct engine *, int key_bytes)
@@ -83,37 +43,7 @@ static hsort_status with_last(const struct raw_keys *raw, const F &run)
     return run(decoding, K());
 }
 
-/* ---- the sample ---------------------------------------------------------------------------------------- */
-
-/* The scratch of a sample. */
-template <typename K>
-struct sample_memory {
-    sampled<K> *codes;   /* [2^log] */
-    K *narrow, *ordered; /* the same in their own width, as they are and sorted: instead of the codes */
-    K *room;             /* [scratch_keys(2^log)] of the level that sorts them; NULL where none does */
-    size_t bytes;
-};
-
-/* Is the whole sample sorted, if the keys are not spread evenly? */
-static bool is_sorted_whole(int log)
-{
-    return log > ENGINE_SAMPLE_LOG_USUAL;
-}
-
-template <typename K>
-static struct sample_memory<K> lay_out_sample(void *scratch, int log) {
-    struct sample_memory<K> memory = {
-    };
-    char *next = (char *)scratch;
-    const int64_t keys = INT64_C(1) << log;
-    memory.codes = take_array<sampled<K>>(&next, keys);
-    memory.ordered = (K *)memory.codes;
-    memory.narrow = take_array<K>(&next, keys);
-    if (is_sorted_whole(log))
-        memory.room = take_array<K>(&next, scratch_keys(keys));
-    memory.bytes = (size_t)(next - (char *)scratch);
-    return memory;
-}
+/* ---- sample and map ------------------------------------------------------------------------------------ */
 
 static size_t cuda_sample_scratch(const struct engine *, int key_bytes, int log)
 {
@@ -123,23 +53,6 @@ static size_t cuda_sample_scratch(const struct engine *, int key_bytes, int log)
         return HSORT_OK;
     });
     return bytes;
-}
-
-template <typename K, typename FIRST, typename S>
-static __global__ void __launch_bounds__(SPLIT_THREADS)
-    shard_sample_kernel(const __grid_constant__ FIRST coding, const S *__restrict__ keys,
-                        const __grid_constant__ struct sample_share share, sampled<K> *codes)
-{
-    const int i = blockIdx.x * SPLIT_THREADS + threadIdx.x;
-    if (i < share.drawn)
-        codes[i] = load_code<K>(coding, keys + (sample_place(&share, i) - share.before));
-}
-
-template <typename K>
-static __global__ void __launch_bounds__(SPLIT_THREADS) narrow_kernel(const sampled<K> *codes, K *narrow)
-{
-    const int i = blockIdx.x * SPLIT_THREADS + threadIdx.x;
-    narrow[i] = (K)codes[i];
 }
 
 static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, const struct raw_keys *raw,
@@ -162,80 +75,6 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, co
             cudaMemcpyAsync(codes, taken, (size_t)share->drawn * sizeof *taken, cudaMemcpyDefault, stream));
         return cuda_check(cudaStreamSynchronize(stream), "the sample of a shard");
     });
-}
-
-/* ---- the map ------------------------------------------------------------------------------------------- */
-
-template <typename K>
-static hsort_status fetch_split(struct cuda_engine *engine, const struct split<K> *split, struct engine_map *map)
-{
-    static_assert(sizeof *split <= sizeof *map, "a map travels whole");
-    cudaStream_t stream = engine->streams[STREAM_WORK];
-    TRY_CUDA(cudaMemcpyAsync(map, split, sizeof *split, cudaMemcpyDefault, stream));
-    return cuda_check(cudaStreamSynchronize(stream), "the map of regions");
-}
-
-/* A tree of a sample [seen] that is in order, in global memory. One block. */
-template <typename K>
-static __global__ void __launch_bounds__(SPLIT_THREADS)
-    grow_kernel(const K *in_order, int seen, int wanted, struct split<K> *split)
-{
-    __shared__ K splitters[SPLIT_BUCKETS];
-    __shared__ uint32_t begins[SPLIT_BUCKETS];
-    wait_for_kernels_before();
-    split->splitters[threadIdx.x] = 0;
-    grow_tree(in_order, seen, wanted, SPLIT_BUCKETS, splitters, begins, split);
-}
-static_assert((INT64_C(2) << ENGINE_SAMPLE_LOG_MAX) * REGIONS_WANTED_MAX <= INT32_MAX, "products of grow_tree()");
-
-/* Sort all of a sample by a level, and cut it: a part of it, as one block sorts, has a dozen keys for each region, and these
- * would differ by a quarter. What a level leaves is rare: the map that there is will do then. */
-template <typename K>
-static hsort_status cut_whole_sample(struct cuda_engine *engine, const struct level_input &input, int wanted,
-                                     const struct partition_memory<K> &memory, const struct sample_memory<K> &sample,
-                                     struct engine_map *map)
-{
-    const struct level_tables<K> &level = memory.level;
-    uint32_t left;
-    TRY_CUDA(cudaMemsetAsync(level.left_count, 0, sizeof *level.left_count, engine->streams[STREAM_WORK]));
-    TRY(queue_level(engine, codes_only, codes_only, input, plan_of_batch<K>(engine), level, sample.room,
-                    sample.ordered));
-    TRY(copy_left_count(engine, level.left_count, &left));
-    if (left > 0)
-        return HSORT_OK;
-    TRY(launch_behind(engine, "regions of a sample", grow_kernel<K>, 1, SPLIT_THREADS, 0, sample.ordered,
-                      (int)input.keys, wanted, memory.split));
-    return fetch_split(engine, memory.split, map);
-}
-
-template <typename K>
-static hsort_status make_map(struct cuda_engine *engine, const uint64_t *codes, int log, int64_t total,
-                             bool of_pairs, void *workspace, void *scratch, struct engine_map *map)
-{
-    struct partition_memory<K> memory = lay_out_partition<K>(workspace);
-    const struct sample_memory<K> sample = lay_out_sample<K>(scratch, log);
-    cudaStream_t stream = engine->streams[STREAM_WORK];
-    const int64_t seen = INT64_C(1) << log;
-    const int64_t wanted =
-        of_pairs ? (int64_t)PAIR_REGIONS_MAX
-                 : min(max(total / own_size<K>(engine, MSD_REGION_KEYS), (int64_t)REGIONS_WANTED_MIN),
-                       (int64_t)REGIONS_WANTED_MAX);
-    struct level_input input = {};
-    struct level_plan plan = plan_of_regions(divide_up(seen, wanted), divide_up(seen, wanted), false);
-    if (of_pairs)
-        plan.most_buckets = ORDERED_BUCKETS;
-    TRY_CUDA(cudaMemcpyAsync(sample.codes, codes, sizeof *sample.codes << log, cudaMemcpyDefault, stream));
-    TRY_CUDA(cudaMemsetAsync(memory.split, 0, sizeof *memory.split, stream)); // all of its bytes travel
-    narrow_kernel<K><<<(unsigned)(seen / SPLIT_THREADS), SPLIT_THREADS, 0, stream>>>(sample.codes,
-                                                                                     sample.narrow);
-    TRY_LAUNCH("the sample in keys of its own width");
-    add_segment(&input, seen, 0, -1);
-    add_piece(&input, sample.narrow, seen, tile_keys<K>(engine));
-    TRY(queue_splits(engine, codes_only, input, plan, memory.first));
-    TRY(fetch_split(engine, memory.split, map));
-    if (!is_sorted_whole(log) || of_pairs || ((const struct split<K> *)map)->is_linear)
-        return HSORT_OK;
-    return cut_whole_sample(engine, input, (int)wanted, memory, sample, map);
 }
 
 static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
@@ -280,13 +119,34 @@ static bool cuda_region_value(const struct engine *, int key_bytes, const struct
 
 /* ---- the first level ----------------------------------------------------------------------------------- */
 
+/* Make the first level ready for a count by a map, which was made elsewhere. */
+template <typename K>
+static hsort_status begin_count(struct cuda_engine *engine, const struct engine_map *map,
+                                const struct partition_memory<K> &memory)
+{
+    cudaStream_t stream = engine->streams[STREAM_WORK];
+    struct region_counts *regions = memory.first.region_counts;
+    TRY_CUDA(cudaMemcpyAsync(memory.split, map, sizeof *memory.split, cudaMemcpyDefault, stream));
+    TRY_CUDA(cudaMemsetAsync(regions, 0, sizeof *regions, stream));
+    return cuda_check(cudaMemsetAsync(memory.level.left_count, 0, sizeof *memory.level.left_count, stream),
+                      "count of regions");
+}
+
+/* Wait for what a kernel tells of the keys of each region. */
+static hsort_status fetch_counts(struct cuda_engine *engine, int64_t *counts)
+{
+    TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
+    for (int region = 0; region < ENGINE_REGIONS; region++)
+        counts[region] = engine->result->less[region] >> 1;
+    return HSORT_OK;
+}
+
 static hsort_status cuda_partition_count(struct engine *base, int key_bytes, const struct raw_keys *raw,
                                          int64_t count, const struct engine_map *map, void *workspace,
                                          int64_t *counts, bool *ascends, bool *descends)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    cudaStream_t stream = engine->streams[STREAM_WORK];
     const struct cuda_result *result = engine->result;
     memset(counts, 0, ENGINE_REGIONS * sizeof *counts);
     *ascends = *descends = false;
@@ -294,19 +154,25 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes, con
     TRY(with_first(key_bytes, raw, [&](auto key, const auto &coding, const auto *keys) {
         typedef decltype(key) K;
         const struct partition_memory<K> memory = lay_out_partition<K>(workspace);
-        TRY_CUDA(cudaMemcpyAsync(memory.split, map, sizeof *memory.split, cudaMemcpyDefault, stream));
-        struct region_counts *regions = memory.first.region_counts;
-        TRY_CUDA(cudaMemsetAsync(regions, 0, sizeof *regions, stream)); // the split was made elsewhere
-        TRY_CUDA(cudaMemsetAsync(memory.level.left_count, 0, sizeof *memory.level.left_count, stream));
+        TRY(begin_count(engine, map, memory));
         TRY(queue_count(engine, coding, keys, count, memory.first, NULL));
         return queue_places(engine, false, memory.first);
     }));
-    TRY_CUDA(cudaStreamSynchronize(stream));
-    for (int region = 0; region < ENGINE_REGIONS; region++)
-        counts[region] = result->less[region] >> 1;
+    TRY(fetch_counts(engine, counts));
     *ascends = result->not_greater[0] != 0;
     *descends = result->not_greater[1] != 0;
     return HSORT_OK;
+}
+
+/* Queue the scatter of keys [count] to regions that have places. */
+template <typename K, typename FIRST, typename S>
+static hsort_status queue_all(struct cuda_engine *engine, const FIRST &coding, const S *keys, int64_t count,
+                              const struct level_tables<K> &first, K *to)
+{
+    struct level_input input = {};
+    add_segment(&input, count, 0, -1);
+    add_piece(&input, keys, count, tile_keys<K>(engine));
+    return queue_scatter(engine, coding, input, first, to);
 }
 
 static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, const struct raw_keys *raw,
@@ -320,11 +186,42 @@ static hsort_status cuda_partition_scatter(struct engine *base, int key_bytes, c
         return HSORT_OK;
     return with_first(key_bytes, raw, [&](auto key, const auto &coding, const auto *keys) {
         typedef decltype(key) K;
-        struct level_input input = {};
-        add_segment(&input, count, 0, -1);
-        add_piece(&input, keys, count, tile_keys<K>(engine));
-        return queue_scatter(engine, coding, input, lay_out_partition<K>(workspace).first, (K *)to);
+        return queue_all(engine, coding, keys, count, lay_out_partition<K>(workspace).first, (K *)to);
     });
+}
+
+static hsort_status cuda_scatter_to_rooms(struct engine *base, int key_bytes, const struct raw_keys *raw,
+                                          int64_t count, const struct engine_map *map, void *workspace,
+                                          void *to, int64_t room, int64_t *counts, int64_t *begins,
+                                          enum engine_scattered *done)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)base;
+    device_scope scope(engine);
+    const struct cuda_result *result = engine->result;
+    *done = SCATTER_NOTHING;
+    TRY(kernel_takes("scatter to rooms", key_bytes));
+    if (count == 0)
+        return HSORT_OK;
+    TRY(with_first(key_bytes, raw, [&](auto key, const auto &coding, const auto *keys) {
+        typedef decltype(key) K;
+        const struct partition_memory<K> memory = lay_out_partition<K>(workspace);
+        TRY(begin_count(engine, map, memory));
+        TRY((queue_count<ROOM_EVERY>(engine, coding, keys, count, memory.first, NULL)));
+        TRY(launch_behind(engine, "rooms of regions", place_rooms_kernel<K>, 1, SPLIT_BUCKETS, 0, count, room,
+                          memory.first));
+        TRY(queue_all(engine, coding, keys, count, memory.first, (K *)to));
+        return launch_behind(engine, "regions in rooms", tell_rooms_kernel<K>, 1, SPLIT_BUCKETS, 0,
+                             memory.first, engine->result->less, engine->result->not_greater,
+                             &engine->result->verdict);
+    }));
+    TRY(fetch_counts(engine, counts));
+    const int last = ENGINE_REGIONS - 1;
+    memcpy(begins, result->not_greater, ENGINE_REGIONS * sizeof *begins);
+    begins[ENGINE_REGIONS] = begins[last] + (result->less[last] & 1 ? 0 : counts[last]);
+    *done = result->verdict == ROOMS_MOVED     ? SCATTER_MOVED
+            : result->verdict == ROOMS_COUNTED ? SCATTER_COUNTED
+                                               : SCATTER_NOTHING;
+    return HSORT_OK;
 }
 
 /* ---- the other levels ---------------------------------------------------------------------------------- */
@@ -535,6 +432,7 @@ const struct engine_partition_ops cuda_partition_ops = {
     .region_value = cuda_region_value,
     .count = cuda_partition_count,
     .scatter = cuda_partition_scatter,
+    .scatter_to_rooms = cuda_scatter_to_rooms,
     .region_scratch = cuda_region_scratch,
     .sort_regions = cuda_sort_regions,
     .order_regions = cuda_order_regions,

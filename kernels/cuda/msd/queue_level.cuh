@@ -357,16 +357,17 @@ static hsort_status queue_level(struct cuda_engine *engine, const struct coding 
 static_assert((int)SPLIT_BUCKETS <= (int)ENGINE_SEARCH_MAX,
               "place_regions_kernel() tells the host of each region");
 
-/* Queue the count of keys [count] by the split of the first level; its counts are zero; mixed: as count_kernel() says. */
-template <typename K, typename FIRST, typename S>
+/* Queue the count of keys [count] by the split of the first level, or of a part of them; its counts are zero; mixed: as count_kernel()
+ * says. */
+template <int EVERY = ALL_GROUPS, typename K, typename FIRST, typename S>
 static hsort_status queue_count(struct cuda_engine *engine, const FIRST &coding, const S *keys, int64_t count,
                                 const struct level_tables<K> &level, const uint32_t *mixed)
 {
-    const int64_t vectors =
-        divide_up(count * (int64_t)sizeof(S), (int64_t)sizeof(uint4) * COUNT_THREADS * COUNT_VECTORS);
+    const int64_t vectors = divide_up(divide_up(count, EVERY) * (int64_t)sizeof(S),
+                                      (int64_t)sizeof(uint4) * COUNT_THREADS * COUNT_VECTORS);
     if (count == 0)
         return HSORT_OK;
-    return launch_behind(engine, "count of regions", count_kernel<K, FIRST, S>,
+    return launch_behind(engine, "count of regions", count_kernel<EVERY, K, FIRST, S>,
                          (unsigned)min(vectors, (int64_t)engine->multiprocessors), COUNT_THREADS, 0, coding,
                          keys, count, level.splits, level.region_counts, level.found, mixed);
 }

@@ -38,10 +38,28 @@ static void print_distributions(void)
 
 static void print_exit_codes(void)
 {
-    printf("\nExit codes, the same on every rank:\n");
-#define X(name, exit_code, message) printf("  %-4d %s\n", exit_code, message);
-    HSORT_STATUS_LIST(X)
+    enum { MOST = 127 };
+    static const struct {
+        int code;
+        const char *message;
+    } statuses[] = {
+#define X(name, exit_code, message) {exit_code, message},
+        HSORT_STATUS_LIST(X)
 #undef X
+    };
+    printf("\nExit codes, the same on every rank:\n");
+    for (int code = 0; code <= MOST; code++) {
+        int found = 0;
+        for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+            if (statuses[i].code != code)
+                continue;
+            if (found++ == 0)
+                printf("  %-4d ", code);
+            printf("%s%s", found > 1 ? ", " : "", statuses[i].message);
+        }
+        if (found > 0)
+            printf("\n");
+    }
 }
 
 static void print_environment(void)

@@ -34,7 +34,7 @@ struct batch_plan {
     int64_t region_at[ENGINE_REGIONS + 1]; /* global positions */
     bool is_one_value[ENGINE_REGIONS];     /* the keys of the region do not move */
     int64_t *piece_at;      /* [size * (ENGINE_REGIONS + 1)] where the regions begin in each rank's scratch buffer */
-    int64_t *piece_keys;    /* [size * ENGINE_REGIONS] keys that lie there: a region may end before the next one begins */
+    int64_t *piece_keys;    /* [size * ENGINE_REGIONS] keys that lie there: a region may have a gap behind it */
     int *first, *end;       /* [size] regions of each rank: [first, end) */
     int *batch_first;       /* [size + 1] in `batches`, of each rank */
     struct batch *batches;

@@ -51,7 +51,6 @@ enum {
     FOUND
 };
 
-
 enum { SOURCES = 2 };
 
 static const struct batch_source_ops *const sources[SOURCES] = {&mapped_source, &message_source};

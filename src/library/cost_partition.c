@@ -138,13 +138,15 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
     const bool far = n->size > n->ranks_per_node;
     const double short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
     const struct hsort_plan_crossing crossing = cost_crossing(n, s->key_bytes, s->total, HSORT_EXCHANGE_PARTITION);
-    const double gaps = (double)batch_spare_keys(moved.packed > 0, s->capacity) / (double)(s->capacity > 0 ? s->capacity : 1),
+    const double gaps = (double)batch_spare_keys(moved.packed > 0, s->capacity) /
+                        (double)(s->capacity > 0 ? s->capacity : 1),
                  fetched = fetched_share(n) * (1 + gaps);
     cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
     cost->seconds[HSORT_PHASE_EXCHANGE] =
         (moved.packed > 0 ? batches_seconds(n, rates, s, &moved, left, sort * moved.packed / s->shard_bytes)
                           : larger(left, moving_seconds(rates, &moved) * fetched)) +
-        short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) + STEPS * rate(rates, HSORT_RATE_STEP);
+        short_ones * message_seconds(rates, far ? COST_FAR : COST_NEAR) +
+        STEPS * rate(rates, HSORT_RATE_STEP);
     cost->messages = short_ones + others;
     cost->messages_all = cost->messages * n->size;
     cost->moved_bytes_largest = cost_most_sent_packed(n, rates, s) * fetched;

@@ -21,7 +21,7 @@ enum {
 
 static inline const char *shape_name(int shape)
 {
-    static const char *const names[] = {"ZIPF",   "FAR_CLUSTERS", "MEASURED",    "NEIGHBOURS",
+    static const char *const names[] = {"ZIPF",   "FAR_CLUSTERS", "MEASURED",     "NEIGHBOURS",
                                         "SIGNED", "STRAGGLERS",   "FULL_REGIONS", "ROWS"};
     return shape < PATTERNS ? pattern_names[shape] : names[shape - PATTERNS];
 }

@@ -88,8 +88,8 @@ static int64_t check_chunk(const struct batch_plan *plan, const struct batch *ba
         end = lie > 0 ? begins[region] + lie : end;
     }
     const int64_t chunk = batch_chunk(plan, batch, of, &at);
-    CHECK(at == begins[batch->first] && at + chunk == end, "%s: chunk of %d: %lld at %lld", what, of, (long long)chunk,
-          (long long)at);
+    CHECK(at == begins[batch->first] && at + chunk == end, "%s: chunk of %d: %lld at %lld", what, of,
+          (long long)chunk, (long long)at);
     return keys;
 }
 

@@ -325,12 +325,14 @@ static hsort_status timed_scatter(struct engine *engine, int key_bytes, const st
 }
 
 /* An eighth of the keys is counted before, by a GPU. */
-static hsort_status timed_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
-                                const struct engine_map *map, void *workspace, void *to, int64_t room,
-                                int64_t *counts, int64_t *begins, enum engine_scattered *done)
+static hsort_status timed_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw,
+                                int64_t count, const struct engine_map *map, void *workspace, void *to,
+                                int64_t room, int64_t *counts, int64_t *begins, enum engine_scattered *done)
 {
-    spend(passes((double)count / 8, modelled.count_keys_per_s) + passes((double)count, modelled.scatter_keys_per_s));
-    return host->partition->scatter_to_rooms(engine, key_bytes, raw, count, map, workspace, to, room, counts, begins, done);
+    spend(passes((double)count / 8, modelled.count_keys_per_s) +
+          passes((double)count, modelled.scatter_keys_per_s));
+    return host->partition->scatter_to_rooms(engine, key_bytes, raw, count, map, workspace, to, room, counts,
+                                             begins, done);
 }
 
 static hsort_status timed_regions(struct engine *engine, int key_bytes, const struct engine_map *map,

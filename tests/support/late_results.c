@@ -76,12 +76,14 @@ static hsort_status late_count(struct engine *engine, int key_bytes, const struc
                                       descends);
 }
 
-static hsort_status late_scatter_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
-                                          const struct engine_map *map, void *workspace, void *to, int64_t room,
-                                          int64_t *counts, int64_t *begins, enum engine_scattered *done)
+static hsort_status late_scatter_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw,
+                                          int64_t count, const struct engine_map *map, void *workspace,
+                                          void *to, int64_t room, int64_t *counts, int64_t *begins,
+                                          enum engine_scattered *done)
 {
     TRY(late_result());
-    return late_own->partition->scatter_to_rooms(engine, key_bytes, raw, count, map, workspace, to, room, counts, begins, done);
+    return late_own->partition->scatter_to_rooms(engine, key_bytes, raw, count, map, workspace, to, room,
+                                                 counts, begins, done);
 }
 
 static hsort_status late_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,

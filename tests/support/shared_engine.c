@@ -231,12 +231,14 @@ static hsort_status partition_keys(struct engine *engine, int key_bytes, const s
     return host_ops->partition->scatter(engine, key_bytes, bits, count, map, workspace, to);
 }
 
-static hsort_status partition_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *bits, int64_t count,
-                                       const struct engine_map *map, void *workspace, void *to, int64_t room,
-                                       int64_t *counts, int64_t *begins, enum engine_scattered *done)
+static hsort_status partition_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *bits,
+                                       int64_t count, const struct engine_map *map, void *workspace, void *to,
+                                       int64_t room, int64_t *counts, int64_t *begins,
+                                       enum engine_scattered *done)
 {
     exchanged_count = 0;
-    return host_ops->partition->scatter_to_rooms(engine, key_bytes, bits, count, map, workspace, to, room, counts, begins, done);
+    return host_ops->partition->scatter_to_rooms(engine, key_bytes, bits, count, map, workspace, to, room,
+                                                 counts, begins, done);
 }
 
 static hsort_status sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,

@@ -19,10 +19,10 @@
 
 enum {
     ROOM_EVERY = 8,       /* groups of vectors, of which one is counted */
-    ROOM_ERRORS = 6,      /* standard errors that a region has to spare at most: what is to spare is fetched, too */
+    ROOM_ERRORS = 6,      /* standard errors that a region has to spare at most: those are fetched, too */
     ROOM_ERRORS_MIN = 4,  /* with fewer nothing is scattered */
     ROOM_PARTS = 16,      /* of a standard error */
-    ROOM_COUNTED_MORE = 9 /* keys, from which the error is reckoned with those counted: where none is, there may be some */
+    ROOM_COUNTED_MORE = 9 /* keys, as if they were counted, too: where none is, there may be some */
 };
 
 /* What has become of the keys, for the host. */

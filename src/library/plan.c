@@ -135,9 +135,7 @@ static void plan_counted(const hsort_rates *rates, const struct cost_network *ne
 static double exchange_memory(const hsort_plan_result *plan, int ranks, bool packs, int key_bytes)
 {
     if (plan->exchange == HSORT_EXCHANGE_PARTITION)
-        return (double)(partition_memory_keys(ranks, packs, plan->shard_capacity) +
-                        batch_spare_keys(packs, plan->shard_capacity)) *
-               key_bytes;
+        return (double)partition_memory_keys(ranks, packs, plan->shard_capacity) * key_bytes;
     return plan->exchange == HSORT_EXCHANGE_DIRECT && packs
                ? (double)column_slots_bytes((size_t)fmin(plan->shard_bytes / ranks, TRANSPORT_CHUNK_DEFAULT),
                                             TRANSPORT_CHUNK_DEFAULT)
@@ -145,7 +143,7 @@ static double exchange_memory(const hsort_plan_result *plan, int ranks, bool pac
 }
 
 /* Which exchange, and what it takes of the engine. Where the others have room, and partition has not, one of them runs; direct does
- * without what it packs in. */
+ * without what it packs in, and partition without room for gaps. */
 static void plan_exchange(const hsort_rates *rates, int ranks, bool packs, int key_bytes, double fraction,
                           hsort_plan_result *plan)
 {
@@ -155,7 +153,10 @@ static void plan_exchange(const hsort_rates *rates, int ranks, bool packs, int k
     if (limited && others + exchange_memory(plan, ranks, packs, key_bytes) > limit)
         plan->exchange = auto_exchange(rates, ranks, packs, plan, key_bytes, false);
     const double all = others + exchange_memory(plan, ranks, packs, key_bytes);
-    plan->engine_bytes = limited && all > limit ? others : all;
+    const double gaps = plan->exchange == HSORT_EXCHANGE_PARTITION
+                            ? (double)batch_spare_keys(packs, plan->shard_capacity) * key_bytes
+                            : 0;
+    plan->engine_bytes = limited && all > limit ? others : limited && all + gaps > limit ? all : all + gaps;
 }
 
 /* The plan for arguments that have been checked. */

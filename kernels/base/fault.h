@@ -39,7 +39,8 @@
     X(FAULT_LEFT, "left")            /* more keys of regions seem to be left unsorted than can be settled */ \
     X(FAULT_APART, "apart")          /* what all ranks do together in HDF5 fails on one that others then wait for */ \
     X(FAULT_BLOCKS_163, "blocks163") /* blocks of the GPU seem to have 163 KiB of shared memory */        \
-    X(FAULT_BLOCKS_96, "blocks96")   /* ... 96 KiB */
+    X(FAULT_BLOCKS_96, "blocks96")   /* ... 96 KiB */                                                     \
+    X(FAULT_REGIONS, "regions")      /* keys seem to be too many for the usual regions of a GPU's sort */
 
 enum fault_site {
 #define X(name, word) name,

@@ -13,7 +13,7 @@ declare -A exits=([alloc]=5 [read]=3 [short]=3 [write]=3 [commit]=3 [changed]=3 
 declare -A elsewhere=([term]=command/test_cli_faults.sh [kill]=command/test_cli_faults.sh [holdread]=command/test_stop.sh
     [holdsort]=command/test_stop.sh [holdwrite]=command/test_stop.sh [holddeal]=command/test_disk_deal.sh [direct]=files/test_block_io.c
     [pin]=kernels/test_transfer.c [left]=library/test_sort_codes.c [apart]=command/test_hdf5.sh [blocks163]=command/test_gpu_paths.sh
-    [blocks96]=command/test_gpu_paths.sh)
+    [blocks96]=command/test_gpu_paths.sh [regions]=kernels/test_msd.cu)
 
 # The list of sites, what this test knows of them, and the table of tests/README.md are the same.
 lists_agree()

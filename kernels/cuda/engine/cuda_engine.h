@@ -65,6 +65,7 @@ struct cuda_engine {
     int multiprocessors;
     int block_bytes; /* of shared memory, at most, for a block */
     bool code_waits; /* its code is made for GPUs whose kernels can wait where they will run (launch.cuh) */
+    bool counts_regions; /* a test wants large MSD sorts to count their regions first, as those of more keys do */
     bool launches_apart; /* a test wants no kernel to wait where it will run (launch.cuh), as before Hopper */
     struct cuda_driver driver;
     CUcontext context; /* the device's primary one, retained */

@@ -393,6 +393,7 @@ static hsort_status start_device(struct cuda_engine *engine)
         cuda_pretend(engine, MSD_BLOCK_BYTES[MSD_163], true);
     if (fault_hit(FAULT_BLOCKS_96))
         cuda_pretend(engine, MSD_BLOCK_BYTES[MSD_96], true);
+    engine->counts_regions = fault_hit(FAULT_REGIONS);
     for (int stream = 0; stream < ENGINE_STREAMS; stream++)
         TRY_CUDA(cudaStreamCreateWithFlags(&engine->streams[stream], cudaStreamNonBlocking));
     TRY_CUDA(cudaEventCreateWithFlags(&engine->followed, cudaEventDisableTiming));

@@ -114,6 +114,7 @@ enum {
     REGIONS_MIN = 64,
     REGIONS_USUAL = 128,
     REGION_KEYS_LEAST = 1 << 17,
+    COUNTED_REGIONS = 1000, /* all that a split has, but for some of one value beside them */
     REGIONS_NOTED = 240, /* so that those of one value beside them make no more than 2^8 */
     REGION_KEYS = 1 << 20,
     BATCH_SHARE_OF_KEYS = 8,

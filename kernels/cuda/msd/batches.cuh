@@ -1,4 +1,4 @@
-/* Which regions of a large sort are sorted together, a *batch*, and where their scratch is. On the host.
+/* How many regions a large sort has; which of them are sorted together, a *batch*, and where their scratch is. On the host.
  *
  * Regions go to out in order, so what lies behind a batch is free until the last ones are sorted. That is scratch, by turns with the
  * workspace's own: then the scatter of a batch may run beside the block sorts of the one before, which leave more and more
@@ -11,6 +11,27 @@
 #define BATCHES_CUH
 
 #include "kernels/cuda/msd/queue_level.cuh"
+
+/* Would regions in extents be so large that blocks could not sort many of their buckets? Then there are as many regions as a split can
+ * have; all are counted, as the tables of that many extents take memory that these sorts lack. */
+template <typename K>
+static bool needs_more_regions(const struct cuda_engine *engine, int64_t count)
+{
+    return engine->counts_regions ||
+           count / own_size<K>(engine, MSD_REGIONS_MOST) / SPLIT_BUCKETS > huge_keys<K>(engine) * 3 / 4;
+}
+
+/* Regions of the first level, at most. */
+template <typename K>
+static int64_t most_regions(const struct cuda_engine *engine, int64_t count)
+{
+    if (needs_more_regions<K>(engine, count))
+        return COUNTED_REGIONS;
+    const int64_t wanted = count / own_size<K>(engine, MSD_REGION_KEYS),
+                  most = own_size<K>(engine, MSD_REGIONS_MOST),
+                  least = min(max(count / REGION_KEYS_LEAST, (int64_t)REGIONS_MIN), (int64_t)REGIONS_USUAL);
+    return min(max(wanted, least), most);
+}
 
 struct planned_region {
     int number;

@@ -9,13 +9,13 @@
  *
  *     out     | sorted | these regions | scratch of these |         of the next ones, and so on
  *
- * Where the keys come from spare memory, and for what a level has left, there are no extents: the first level is counted before it
- * is scattered, without gaps:
+ * Where the keys come from spare memory, where they are too many for regions in extents, and for what a level has left, there are no
+ * extents: the first level is counted before it is scattered, without gaps:
  *
  *                                   keys    --- first level, counted ---> via
  *                                   via     --- a level for some regions at a time ---> scratch ---> out
  *
- * `via` is spare memory for what is left in out, otherwise out itself, whose regions leave for scratch before they are written.
+ * `via` is spare memory for what comes from out, otherwise out itself, whose regions leave for scratch before they are written.
  * Numbered keys of two levels become codes in the first load; where only their positions are wanted, the last store is to these, and
  * not to out (coding.cuh).
  *
@@ -31,16 +31,6 @@
 #include "kernels/numbered_keys.h"
 
 /* ---- the workspace: tables of a level | of the first level | what is left | scratch | heads, rows, extents ---- */
-
-/* Regions of the first level, at most. */
-template <typename K>
-static int64_t most_regions(const struct cuda_engine *engine, int64_t count)
-{
-    const int64_t wanted = count / own_size<K>(engine, MSD_REGION_KEYS),
-                  most = own_size<K>(engine, MSD_REGIONS_MOST),
-                  least = min(max(count / REGION_KEYS_LEAST, (int64_t)REGIONS_MIN), (int64_t)REGIONS_USUAL);
-    return min(max(wanted, least), most);
-}
 
 /* Keys of a batch that has its scratch in the workspace, at most: as many as a batch may have at all, if their scratch is a small
  * part of the device's memory, otherwise a share of all keys. More keys never have fewer. */
@@ -73,7 +63,8 @@ static struct msd_memory<K> lay_out(const struct cuda_engine *engine, void *work
     char *next = (char *)workspace;
     const bool is_alone = count <= own_size<K>(engine, MSD_ALONE_KEYS);
     const int64_t batch = is_alone ? count : keys_of_batch<K>(engine, count);
-    const int regions = is_alone ? 0 : (int)most_regions<K>(engine, count);
+    const bool in_extents = !is_alone && !needs_more_regions<K>(engine, count);
+    const int regions = in_extents ? (int)most_regions<K>(engine, count) : 0;
     memory.segments = is_alone ? LEVEL_ALONE_SEGMENTS : LEVEL_SEGMENTS;
     memory.level = take_level<K>(&next, max(memory.segments, regions), memory.segments, count,
                                  is_alone ? ALONE_RUN_KEYS : FILL_KEYS);
@@ -91,7 +82,7 @@ static struct msd_memory<K> lay_out(const struct cuda_engine *engine, void *work
                        divide_up(count + FOUND_ROOM,
                                  (int64_t)sizeof(K))); // the first level notes a byte of each key
     memory.scratch = take_array<K>(&next, memory.scratch_room);
-    if (!is_alone) {
+    if (in_extents) {
         memory.heads = take_array<struct level_head>(&next, regions);
         memory.extents = take_extents<K>(&next, count, regions, tile_keys<K>(engine));
     }
@@ -465,10 +456,10 @@ static hsort_status sort_by_levels(struct msd_sort<K, LAST> sort, const FIRST &f
 {
     const uint32_t before = sort.engine->levels;
     sort.memory.first.zeroes_left_count = true;
-    if ((const void *)from != sort.spare)
+    if ((const void *)from != sort.spare && !needs_more_regions<K>(sort.engine, count))
         TRY(sort_by_extents(sort, first, from, count));
     else
-        TRY(sort_large(sort, first, from, sort.out, 0, count, -1));
+        TRY(sort_large(sort, first, from, (const void *)from == sort.out ? sort.spare : sort.out, 0, count, -1));
     return settle_left(sort, before);
 }
 

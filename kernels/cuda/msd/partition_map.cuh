@@ -8,7 +8,6 @@
 
 enum {
     REGIONS_WANTED_MIN = 256,
-    REGIONS_WANTED_MAX = ENGINE_REGIONS - 24,
     EVEN_REGION = 2, /* times as many keys are in a region where keys are even: a tile then has longer runs */
     LEFT_OF_REGIONS = 4096 /* buckets that are left at a time, at most */
 };
@@ -120,7 +119,7 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
     split->splitters[threadIdx.x] = 0;
     grow_tree(in_order, seen, wanted, SPLIT_BUCKETS, splitters, begins, split);
 }
-static_assert((INT64_C(2) << ENGINE_SAMPLE_LOG_MAX) * REGIONS_WANTED_MAX <= INT32_MAX,
+static_assert((INT64_C(2) << ENGINE_SAMPLE_LOG_MAX) * COUNTED_REGIONS <= INT32_MAX,
               "products of grow_tree()");
 
 /* Sort all of a sample by a level, and cut it: a part of it, as one block sorts, has a dozen keys for each region, and these
@@ -149,7 +148,7 @@ static int64_t regions_wanted(const struct cuda_engine *engine, int64_t total, b
 {
     const int64_t wanted = total / times / own_size<K>(engine, MSD_REGION_KEYS);
     return of_pairs ? (int64_t)PAIR_REGIONS_MAX
-                    : min(max(wanted, (int64_t)REGIONS_WANTED_MIN), (int64_t)REGIONS_WANTED_MAX);
+                    : min(max(wanted, (int64_t)REGIONS_WANTED_MIN), (int64_t)COUNTED_REGIONS);
 }
 
 template <typename K>

@@ -39,7 +39,7 @@ static bool rung_exists(int rung, int key_bytes)
 static void check_workspace_grows(int rung, int key_bytes)
 {
     size_t before = 0, bytes = 0;
-    for (int64_t count = 1; count < INT64_C(1) << 28; count += 1 + count / 37, before = bytes) {
+    for (int64_t count = 1; count < INT64_C(1) << 34; count += 1 + count / 37, before = bytes) {
         must(ops->sort_workspace(engine, rung, key_bytes, count, count, &bytes), "workspace");
         CHECK(bytes >= before, "%s, rung %d, u%d: %lld keys take %zu bytes, fewer %zu", ops->name, rung, 8 * key_bytes,
               (long long)count, bytes, before);

@@ -12,13 +12,18 @@
 
 #include "kernels/cuda/msd/queue_level.cuh"
 
-/* Would regions in extents be so large that blocks could not sort many of their buckets? Then there are as many regions as a split can
- * have; all are counted, as the tables of that many extents take memory that these sorts lack. */
+/* Keys whose regions lie in extents, at most: of more, blocks could not sort many of the buckets. */
+template <typename K>
+static int64_t most_in_extents(const struct cuda_engine *engine)
+{
+    return (int64_t)own_size<K>(engine, MSD_REGIONS_MOST) * SPLIT_BUCKETS * (huge_keys<K>(engine) * 3 / 4);
+}
+
+/* Then there are as many regions as a split can have. All are counted, as that many extents would take memory that these sorts lack. */
 template <typename K>
 static bool needs_more_regions(const struct cuda_engine *engine, int64_t count)
 {
-    return engine->counts_regions ||
-           count / own_size<K>(engine, MSD_REGIONS_MOST) / SPLIT_BUCKETS > huge_keys<K>(engine) * 3 / 4;
+    return engine->counts_regions || count > most_in_extents<K>(engine);
 }
 
 /* Regions of the first level, at most. */

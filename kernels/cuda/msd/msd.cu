@@ -558,10 +558,12 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
         return HSORT_OK;
     return with_key_type(args->key_bytes, [&](auto key) {
         typedef decltype(key) K;
-        const int64_t alone = own_size<K>(engine, MSD_ALONE_KEYS);
         *bytes = lay_out<K>(engine, NULL, args->count).bytes;
-        if (args->count > alone) // one level may take more for fewer keys
-            *bytes = max(*bytes, lay_out<K>(engine, NULL, alone).bytes);
+        // one level, and extents, may take more for fewer keys
+        for (const int64_t fewer : {(int64_t)own_size<K>(engine, MSD_ALONE_KEYS), most_in_extents<K>(engine)}) {
+            if (args->count > fewer)
+                *bytes = max(*bytes, lay_out<K>(engine, NULL, fewer).bytes);
+        }
         return HSORT_OK;
     });
 }

@@ -74,7 +74,7 @@ struct engine_partition_ops {
                           bool *descends);
 
     /* Put the codes of the keys at raw->from [count] into `to` [count], region by region, without gaps; but
-     * those of regions of one value nowhere. count() has just counted them, with the same map and workspace.
+     * those of regions of one value nowhere. count() has just counted them, or scatter_to_rooms(), with the same map and workspace.
      * `to` does not overlap the keys. */
     hsort_status (*scatter)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
                             const struct engine_map *map, void *workspace, void *to);

@@ -291,7 +291,7 @@ int main(int argc, char **argv)
         return 1;
     }
     uint64_t seed = check_seed();
-    const char *gpu = pretend_gpu(seed);
+    const char *gpu = pretend_gpu(seed); // fault sites blocks163, blocks96, regions
     if (!open_first_gpu(&engine, &device))
         return CHECK_SKIPPED;
     ops = engine->base.ops;

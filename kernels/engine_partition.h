@@ -81,8 +81,8 @@ struct engine_partition_ops {
 
     /* As count() and scatter() at once, but regions may have gaps behind them, and few keys are read twice. raw and `to` as for those,
      * but `to` [room], room >= count; counts as for count(); region r begins at to[begins[r]], begins [ENGINE_REGIONS + 1] on the host,
-     * the last one where all end. Of one value it has no room. *done: what has been done; if nothing, neither is written. Waits for the
-     * result. */
+     * the last one where all end. Of one value it has no room. *done: what has been done; unless keys have moved, `to` and begins hold
+     * nothing of use, and if nothing has, counts neither. Waits for the result. */
     hsort_status (*scatter_to_rooms)(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                      int64_t count, const struct engine_map *map, void *workspace, void *to,
                                      int64_t room, int64_t *counts, int64_t *begins,
@@ -109,7 +109,7 @@ struct engine_partition_ops {
                                   const struct engine_piece *pieces, int count, void *workspace,
                                   void *scratch, void *out);
 
-    /* Sort what sort_regions() has left since the last call of this, or since scatter(), where it lies in
+    /* Sort what sort_regions() has left since the last call of this, or since keys were scattered, where it lies in
      * `out`, which must still be there. *unsorted: it was too much for that, and somebody has to sort all of it. What is in no order
      * is then stored as what is sorted: as bits with decode, else as codes.
      * raw as for sort_regions(); scratch [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */

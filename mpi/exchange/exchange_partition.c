@@ -15,7 +15,7 @@
  *
  * So the counts are exact, and equal keys need no order: there is nothing else to tell them by.
  *
- * A value that has a large part of the keys has a region of its own (engine.h). Its keys are counted, but stay:
+ * A value that has a large part of the keys has a region of its own (engine_partition.h). Its keys are counted, but stay:
  * each rank writes the value as often as it wants it. Here 7 is one; only 3 and 9 travel:
  *
  *     rank 0   9 7 7 2 7    --partition-->   2 | 9     in all  2, 6 and 2 keys     positions 0 to 4   2 3 | 7 7 7

@@ -1,4 +1,4 @@
-/* Sorting by regions: engine_partition_ops of engine.h. Between the first level of an MSD sort (first_level.cuh) and the
+/* Sorting by regions: engine_partition.h. Between the first level of an MSD sort (first_level.cuh) and the
  * others (level.cuh) the keys of a region may change ranks. */
 #include "kernels/cuda/msd/partition_map.cuh"
 #include "kernels/cuda/msd/rooms.cuh"

@@ -151,6 +151,26 @@ static hsort_status merge_neighbours(const struct in_place *p, char *keys, int64
     return merge_up(p, moved, change, b_count - change, b);
 }
 
+/* Merge the runs that end at border[1] .. border[runs]. */
+static hsort_status merge_between(const struct in_place *p, char *keys, const int64_t *border, int64_t runs)
+{
+    const int64_t half = runs / 2;
+    if (runs < 2)
+        return HSORT_OK;
+    TRY(merge_between(p, keys, border, half));
+    TRY(merge_between(p, keys, border + half, runs - half));
+    return merge_neighbours(p, key_place(p, keys, border[0]), border[half] - border[0],
+                            border[runs] - border[half]);
+}
+
+hsort_status in_place_merge(struct engine *engine, int key_bytes, void *keys, const int64_t *border,
+                            int64_t runs, void *scratch, int64_t scratch_count)
+{
+    const struct in_place p = {
+        .engine = engine, .key_bytes = key_bytes, .scratch = scratch, .scratch_count = scratch_count};
+    return merge_between(&p, keys, border, runs);
+}
+
 /* ---- chunks -------------------------------------------------------------------------------------------- */
 
 static hsort_status sort_one_chunk(const struct in_place *p, char *keys, int64_t count)

@@ -1,5 +1,5 @@
 /* Sorting with scratch for a part of the keys only: in chunks that fit it, merged in place (in_place.c says
- * how). Both engines sort like this when sort() is given less scratch than keys; nobody else calls it. */
+ * how). Both engines sort like this when sort() is given less scratch than keys; so are runs merged that have come from other ranks. */
 #ifndef IN_PLACE_H
 #define IN_PLACE_H
 
@@ -19,6 +19,14 @@ int64_t in_place_chunk(int64_t count, int64_t scratch_count);
  * Errors   those of the engine's own sort, merge, cut, swap and copy. */
 hsort_status in_place_sort(struct engine *engine, int rung, int key_bytes, void *keys, int64_t count,
                            void *scratch, int64_t scratch_count, void *workspace);
+
+/* Merge runs that lie one behind the other. On STREAM_WORK, as above.
+ *   keys     codes of key_bytes each; engine memory
+ *   border   [runs + 1] ascending, on the host: run i is keys border[i] .. border[i + 1] - 1. Runs may be empty
+ *   scratch  [scratch_count > 0] engine memory
+ * Errors   those of the engine's own merge, cut, swap and copy. */
+hsort_status in_place_merge(struct engine *engine, int key_bytes, void *keys, const int64_t *border,
+                            int64_t runs, void *scratch, int64_t scratch_count);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,8 @@ struct exchange {
     int64_t capacity;       /* keys that fit on a rank; the same everywhere; size * capacity >= all keys */
     void *keys, *scratch;   /* [capacity] each, engine memory; keys holds this rank's run */
     int64_t scratch_keys;   /* that scratch has room for: the capacity, or also exchange_ops.spare_keys() */
+    bool in_place;          /* `direct` only: keys has room for this rank's keys alone, whose number stays, scratch for a
+                             * part of them. The same on every rank */
     void *workspace;        /* [workspace_bytes] engine memory to work in; may be none */
     size_t workspace_bytes;
     int rung;               /* of local sorts, which it is large enough for: the one asked for, or -1 */
@@ -58,7 +60,7 @@ static inline void exchange_swap_buffers(struct exchange *x)
     void *keys = x->scratch;
     x->scratch = x->keys;
     x->keys = keys;
-    x->scratch_keys = x->capacity;
+    x->scratch_keys = x->in_place ? x->count : x->capacity;
 }
 
 enum exchange_input {
@@ -104,6 +106,10 @@ struct exchange_ops {
 
 /* The strategies, one per file. Source of each: at the head of its file. */
 extern const struct exchange_ops exchange_partition, exchange_direct, exchange_bitonic;
+
+/* Have what `direct` needs in place, before keys are touched. tables: its own, of `size` ranks, which keep it. Not collective. Errors
+ * HSORT_HOST_MEMORY. */
+hsort_status direct_reserve_in_place(void *tables, int size);
 
 /* Keys that have room in the memory of a partition for `size` ranks of at most `capacity` keys, beside the engine's
  * own workspace. packs: chunks are packed on their way to some rank. Pure. */

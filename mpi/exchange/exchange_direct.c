@@ -26,6 +26,7 @@
 #include "mpi/exchange/packed_paths.h"
 #include "mpi/exchange/splitters.h"
 #include "mpi/exchange/step_order.h"
+#include "mpi/exchange/swap_pieces.h"
 
 struct direct_tables {
     struct splitters *splitters;
@@ -35,6 +36,7 @@ struct direct_tables {
     struct place_span *packed_out,
         *packed_in;             /* [size] own keys that go packed, and places of the sender's that come so */
     struct column_slots *slots; /* of the first sort that packs; NULL: none has */
+    struct swap_tables *swaps;  /* of the first sort in place, likewise */
 };
 
 static void close_direct(void *tables, struct engine *engine)
@@ -43,6 +45,7 @@ static void close_direct(void *tables, struct engine *engine)
     if (!d)
         return;
     column_slots_close(engine, d->slots);
+    swap_tables_close(d->swaps);
     splitters_close(d->splitters);
     free(d->cut_offset);
     free(d->sends);
@@ -74,6 +77,13 @@ static hsort_status open_direct(int size, struct engine *engine, void **tables)
         *tables = NULL;
     }
     return status;
+}
+
+hsort_status direct_reserve_in_place(void *tables, int size)
+{
+    enum { BORDERS = 3 }; // own pieces, swaps, and of random keys fewer circles than ranks
+    struct direct_tables *d = tables;
+    return d->swaps ? HSORT_OK : swap_tables_open(size, BORDERS * (int64_t)size, &d->swaps);
 }
 
 /* Each key moves once, where the network moves it log(P) / 2 times or more. But there are P - 1 messages and
@@ -257,6 +267,8 @@ static hsort_status run_direct(struct exchange *x, bool *done)
     struct trace_span *span = trace_begin(x->comm->trace, "find splitters");
     hsort_status status =
         trace_end_with(span, splitters_find(d->splitters, x, x->target_offset, d->cut_offset));
+    if (x->in_place)
+        return swap_pieces(d->swaps, x, d->cut_offset, status);
     const bool all_stay = d->cut_offset[rank + 1] - d->cut_offset[rank] == x->count && wanted == x->count;
     keep_first_error(&status, plan_pieces(x));
     status = agree_on_pieces(x, status, d->piece_offset[x->comm->size], wanted, &agreed);

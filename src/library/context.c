@@ -261,9 +261,11 @@ static bool is_candidate(const hsort_context *ctx, const struct exchange_ops *op
     // Where keys cannot be partitioned, an exchange of sorted shards stands in.
     const bool is_open = wanted == HSORT_EXCHANGE_AUTO ||
                          (wanted == HSORT_EXCHANGE_PARTITION && ops->input == EXCHANGE_TAKES_SORTED);
-    return is_open &&
-           (!ops->pays || ops->pays(hsort_engine_in_use(ctx), ctx->comm.size,
-                                    any_path_packs(&ctx->comm, ctx->engine, ctx->transport), most_keys, 8));
+    const bool in_place =
+        ops->kind == HSORT_EXCHANGE_DIRECT && wanted == HSORT_EXCHANGE_AUTO; // where memory is full
+    return is_open && (in_place || !ops->pays ||
+                       ops->pays(hsort_engine_in_use(ctx), ctx->comm.size,
+                                 any_path_packs(&ctx->comm, ctx->engine, ctx->transport), most_keys, 8));
 }
 
 /* Find the exchanges that can run between these ranks, and make their tables. A rank that is alone gets the

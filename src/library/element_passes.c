@@ -171,7 +171,7 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
     hsort_context *ctx = order->ctx;
     const bool limited = ctx->options.device_memory_limit > 0;
     struct memory_need need = {0};
-    bool mine = true, takes_two = false, has_room = true;
+    bool mine = true, takes_two = false, has_room = true, in_place;
     *passes = 1;
     TRY(element_order_check_total(order));
     // As in sort_choose_passes(): the same on every rank.
@@ -189,11 +189,8 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
         status = context_has_room(ctx, &need, &has_room);
     if (status == HSORT_OK && mine)
         status = share_out_blocks(ctx, &need);
-    const enum passes_answer answer = status != HSORT_OK ? PASSES_FAILED
-                                      : !mine            ? PASSES_NOT_MINE
-                                      : takes_two        ? PASSES_TWO
-                                                         : PASSES_ONE;
-    TRY(sort_agree_on_passes(&ctx->comm, answer, status, passes));
+    const struct passes_answer answer = {.on_host = mine, .elsewhere = !mine, .lacks = takes_two};
+    TRY(sort_agree_on_passes(&ctx->comm, &answer, status, passes, &in_place));
     return *passes == 1 ? make_room_for_elements(ctx, has_room) : HSORT_OK;
 }
 

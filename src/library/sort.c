@@ -113,7 +113,7 @@ static hsort_status agree_on_plan(struct sort *s)
     if (ctx->want_offset[comm->size] != s->total)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",
                                             (long long)s->total, (long long)ctx->want_offset[comm->size]));
-    s->capacity = s->total / comm->size + (s->total % comm->size != 0);
+    s->room = s->capacity = s->total / comm->size + (s->total % comm->size != 0);
     for (int rank = 0; rank <= comm->size; rank++) {
         // Cannot overflow: counts are limited so that one capacity more per rank still fits.
         const int64_t at = rank * s->capacity;
@@ -166,7 +166,8 @@ static hsort_status pass_sorted(struct sort *s)
     if (s->fits)
         return HSORT_OK;
     // Where in and out are one array, keys can stay in it but not shift.
-    const bool stuck = s->in == s->out && (have[0] != want[0] || have[1] != want[1]);
+    const bool stuck =
+        s->in == s->out && s->in_count + s->out_count > 0 && (have[0] != want[0] || have[1] != want[1]);
     int64_t some_stuck;
     bool sorted;
     TRY(comm_range(comm, stuck, NULL, &some_stuck));
@@ -337,7 +338,7 @@ static hsort_status sort_shards(struct sort *s)
 static void leave_callers_memory(struct sort *s)
 {
     struct engine *engine = s->ctx->engine;
-    if (s->x.keys != s->out || !s->ctx->transport->ops->expose)
+    if (s->x.keys != s->out || s->in_place || !s->ctx->transport->ops->expose)
         return;
     keep_first_error(&s->status,
                      engine->ops->copy(engine, STREAM_WORK, s->x.scratch, s->x.keys, shard_bytes(s)));

@@ -31,13 +31,13 @@ static hsort_status need_for(const struct sort *s, size_t keys_bytes, int64_t sc
 {
     *need = (struct memory_need){
         .kept = {[KEPT_KEYS] = keys_bytes, [KEPT_SCRATCH] = (size_t)scratch * (size_t)s->map.key_bytes}};
-    return workspace_for(s->ctx, s->map.key_bytes, s->capacity, scratch, &need->kept[KEPT_WORKSPACE]);
+    return workspace_for(s->ctx, s->map.key_bytes, s->room, scratch, &need->kept[KEPT_WORKSPACE]);
 }
 
 /* Does the caller's output serve as the keys' buffer? */
 static bool lends(const struct sort *s)
 {
-    return s->out_space == SPACE_ENGINE && s->out_count >= s->capacity && s->out_count > 0;
+    return s->out_space == SPACE_ENGINE && s->out_count >= s->room && s->out_count > 0;
 }
 
 /* Can all ranks of this node have the host memory that they want? Not asked for GPU memory, which is each
@@ -54,7 +54,7 @@ static hsort_status check_node_memory(const struct sort *s, const struct memory_
  * sides, more or less, and should fit. */
 static int64_t scratch_for_chunks(const struct sort *s, int chunks)
 {
-    const int64_t part = pass_parts(s->capacity, chunks);
+    const int64_t part = pass_parts(s->room, chunks);
     return chunks == 1 ? part : part + part / 64;
 }
 
@@ -66,23 +66,24 @@ static void drop_others(const struct sort *s, bool keeps_keys)
             kept_drop(&s->ctx->kept[i], s->ctx->engine);
 }
 
-/* A rank that is alone has no exchange: its second buffer is only scratch for the local sort, which can do
- * with less. Take as large a part of the capacity as there is memory for. Not none at all, though a network
- * could do with that: keys that fill memory to the last hundredth are rather a count that is wrong. What
- * earlier sorts left goes, and the keys' own buffer comes first. */
-static hsort_status take_less(struct sort *s, struct memory_need *need)
+/* A rank that is alone has no exchange, and in place this one needs little: the second buffer is only scratch for the local sort, which
+ * can do with less. Find the largest part of the keys for which there is memory, beside the keys' own buffer, once all has gone that
+ * earlier sorts have left. Not none at all, though a network could do with that: keys that fill memory to the last hundredth are rather
+ * a count that is wrong. */
+static hsort_status find_less(struct sort *s, struct memory_need *need)
 {
-    hsort_context *ctx = s->ctx;
-    const size_t keys_bytes = need->kept[KEPT_KEYS];
-    size_t free_bytes;
-    drop_others(s, keys_bytes > 0);
-    TRY(context_reserve(ctx, KEPT_KEYS, keys_bytes));
-    TRY(context_free_bytes(ctx, &free_bytes));
-    const size_t most = usable_bytes(free_bytes);
+    const hsort_context *ctx = s->ctx;
+    const size_t keys_bytes = need->kept[KEPT_KEYS],
+                 codes_bytes = s->are_codes ? ctx->kept[KEPT_CODES].bytes : 0,
+                 buffer_bytes =
+                     keys_bytes > 0 ? greater_bytes(keys_bytes, ctx->kept[KEPT_KEYS].bytes) : 0; // stays
+    size_t bytes;
+    TRY(context_engine_bytes(ctx, &bytes));
+    bytes -= lesser_bytes(bytes, buffer_bytes + codes_bytes);
     for (int chunks = 1; chunks <= ENGINE_CHUNKS_MAX; chunks++) {
         s->scratch_keys = scratch_for_chunks(s, chunks);
         TRY(need_for(s, keys_bytes, s->scratch_keys, need));
-        if (memory_need_growth(ctx, need) <= most)
+        if (memory_need_bytes(need) - keys_bytes <= usable_bytes(bytes))
             return HSORT_OK;
     }
     return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
@@ -126,26 +127,31 @@ static hsort_status want_spare(const struct sort *s, struct memory_need *need, i
 hsort_status sort_reserve(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
-    const bool lent = lends(s);
-    const size_t keys_bytes = lent ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes;
+    const bool lent = lends(s), may_take_less = s->in_place || comm_is_alone(&ctx->comm);
+    const size_t keys_bytes = lent ? 0 : (size_t)s->room * (size_t)s->map.key_bytes;
     struct memory_need need = {0};
     bool has_room = true; // found once: the answer may be another one once ranks have unmapped
     int64_t spare = 0;
-    s->scratch_keys = s->capacity;
+    s->scratch_keys = s->room;
     hsort_status status = need_for(s, keys_bytes, s->scratch_keys, &need);
     if (status == HSORT_OK)
         status = want_spare(s, &need, &spare);
     if (status == HSORT_OK && spare == 0)
         status = context_has_room(ctx, &need, &has_room);
+    if (status == HSORT_OK && !has_room && may_take_less) {
+        status = find_less(s, &need);
+        if (status == HSORT_OK)
+            status = context_has_room(ctx, &need, &has_room);
+    }
     // As the next, also after a failure: the other ranks wait there.
     TRY(context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
     if (!comm_is_alone(&ctx->comm))
         TRY(check_node_memory(s, &need));
     TRY(status);
-    if (!has_room && comm_is_alone(&ctx->comm))
-        TRY(take_less(s, &need));
-    else if (!has_room)
-        drop_others(s, false);
+    if (s->in_place)
+        TRY(direct_reserve_in_place(ctx->exchange_tables[HSORT_EXCHANGE_DIRECT], ctx->comm.size));
+    if (!has_room)
+        drop_others(s, may_take_less && keys_bytes > 0);
     TRY(context_reserve_all(ctx, &need));
     s->x = (struct exchange){.comm = &ctx->comm,
                              .engine = ctx->engine,
@@ -155,6 +161,7 @@ hsort_status sort_reserve(struct sort *s)
                              .keys = lent ? s->out : ctx->kept[KEPT_KEYS].memory,
                              .scratch = ctx->kept[KEPT_SCRATCH].memory,
                              .scratch_keys = s->scratch_keys + spare,
+                             .in_place = s->in_place,
                              // The local sort is done with it by then.
                              .workspace = ctx->kept[KEPT_WORKSPACE].memory,
                              .workspace_bytes = ctx->kept[KEPT_WORKSPACE].bytes,
@@ -164,12 +171,12 @@ hsort_status sort_reserve(struct sort *s)
     return HSORT_OK;
 }
 
-/* ---- two passes ---------------------------------------------------------------------------------------- */
+/* ---- two passes, or in place ---------------------------------------------------------------------------- */
 
-/* Does this rank lack the engine memory for one pass? The caller's memory, which is the host's, lends none. */
+/* Does this rank lack the engine memory for one pass with two buffers, the first of which the caller may lend? */
 static hsort_status lacks_memory(const struct sort *s, bool *lacks)
 {
-    const size_t keys_bytes = (size_t)s->capacity * (size_t)s->map.key_bytes;
+    const size_t keys_bytes = lends(s) ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes;
     struct memory_need need;
     size_t bytes;
     *lacks = false;
@@ -186,22 +193,45 @@ static hsort_status lacks_memory(const struct sort *s, bool *lacks)
     return HSORT_OK;
 }
 
-/* Do the keys of this rank lie in host memory, coming and going? A rank without keys has no say. */
-static bool are_in_host_memory(const struct sort *s)
+/* Where this rank's keys lie, coming and going. In place `direct` alone sorts, of keys that are what the caller wants sorted. */
+static struct passes_answer answer_for(const struct sort *s)
 {
-    return (s->in_count == 0 || s->in_space != SPACE_ENGINE) &&
-           (s->out_count == 0 || s->out_space != SPACE_ENGINE);
+    const hsort_context *ctx = s->ctx;
+    const hsort_exchange wanted = ctx->options.exchange;
+    const bool none = s->in_count == 0 && s->out_count == 0;
+    const bool on_host = (s->in_count == 0 || s->in_space != SPACE_ENGINE) &&
+                         (s->out_count == 0 || s->out_space != SPACE_ENGINE);
+    const bool in_engine = s->out_space == SPACE_ENGINE && s->in_count == s->out_count && !s->are_codes &&
+                           !s->source && (wanted == HSORT_EXCHANGE_AUTO || wanted == HSORT_EXCHANGE_DIRECT) &&
+                           (ctx->usable_exchanges >> HSORT_EXCHANGE_DIRECT & 1);
+    return (struct passes_answer){.on_host = !none && on_host,
+                                  .in_engine = !none && in_engine,
+                                  .elsewhere = !none && !on_host && !in_engine};
 }
 
-hsort_status sort_agree_on_passes(struct comm *comm, enum passes_answer answer, hsort_status mine,
-                                  int *passes)
+hsort_status sort_agree_on_passes(struct comm *comm, const struct passes_answer *answer, hsort_status mine,
+                                  int *passes, bool *in_place)
 {
-    int64_t least, most;
-    TRY(comm_range(comm, answer, &least, &most));
-    if (most == PASSES_FAILED)
+    enum { ON_HOST, IN_ENGINE, ELSEWHERE, LACKS, FAILED, FLAGS };
+    const int64_t own[FLAGS] = {answer->on_host, answer->in_engine, answer->elsewhere, answer->lacks,
+                                mine != HSORT_OK};
+    int64_t ranks[FLAGS];
+    TRY(comm_sums(comm, own, FLAGS, ranks));
+    if (ranks[FAILED] > 0)
         return comm_agree(comm, mine);
-    *passes = least != PASSES_NOT_MINE && most == PASSES_TWO ? 2 : 1;
+    const bool lacks = ranks[LACKS] > 0 && ranks[ELSEWHERE] == 0;
+    *passes = lacks && ranks[IN_ENGINE] == 0 ? 2 : 1;
+    *in_place = lacks && ranks[ON_HOST] == 0 && *passes == 1;
     return HSORT_OK;
+}
+
+/* Sort in place: the counts stay, whatever they are. */
+static void choose_in_place(struct sort *s)
+{
+    s->room = s->in_count;
+    s->fits = s->any_target_fits = true;
+    s->raw_exchange = NULL;
+    s->sorted_exchange = &exchange_direct;
 }
 
 hsort_status sort_choose_passes(struct sort *s)
@@ -210,20 +240,18 @@ hsort_status sort_choose_passes(struct sort *s)
     const bool limited = ctx->options.device_memory_limit > 0;
     const bool small = s->capacity < PASS_SLOT_BYTES_MIN / s->map.key_bytes;
     hsort_status status = HSORT_OK;
-    bool lacks = false;
     s->passes = 1;
     // The same on every rank. Few keys fit any GPU, and short sorts are to ask nobody; the host engine without a
     // limit works where the keys lie.
     if (s->total == 0 || (!limited && (small || hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST)))
         return HSORT_OK;
-    const bool mine = are_in_host_memory(s);
-    if (mine)
-        status = lacks_memory(s, &lacks);
-    const enum passes_answer answer = status != HSORT_OK ? PASSES_FAILED
-                                      : !mine            ? PASSES_NOT_MINE
-                                      : lacks            ? PASSES_TWO
-                                                         : PASSES_ONE;
-    return sort_agree_on_passes(&ctx->comm, answer, status, &s->passes);
+    struct passes_answer answer = answer_for(s);
+    if (answer.on_host || !comm_is_alone(&ctx->comm)) // alone in engine memory it takes less
+        status = lacks_memory(s, &answer.lacks);
+    TRY(sort_agree_on_passes(&ctx->comm, &answer, status, &s->passes, &s->in_place));
+    if (s->in_place)
+        choose_in_place(s);
+    return HSORT_OK;
 }
 
 hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
@@ -360,6 +388,7 @@ hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int
         return HSORT_OK;
     struct sort s = {.ctx = (hsort_context *)ctx, // nothing below writes to it
                      .capacity = count,
+                     .room = count,
                      .map = keymap_make(type, HSORT_ASCENDING)};
     bool lacks = false;
     const bool limited = ctx->options.device_memory_limit > 0;

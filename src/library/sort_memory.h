@@ -38,6 +38,8 @@ struct sort {
     struct verifier before, after;
     enum engine_space in_space, out_space;
     int64_t total, capacity;
+    int64_t room;  /* keys that this rank must have room for: the capacity; in place, its own */
+    bool in_place; /* the keys fill engine memory: each rank's stay in its output. The same on every rank */
     bool fits;                                  /* no rank brings more than the capacity */
     bool any_target_fits;                       /* nor asks for more */
     const struct exchange_ops *raw_exchange;    /* that is tried before the local sort; NULL: none */
@@ -49,7 +51,8 @@ struct sort {
     enum key_form form;
     const void *held;     /* where the keys lie: the caller's input, or x.keys */
     struct exchange x;    /* x.current_offset: their global positions */
-    int64_t scratch_keys; /* that x.scratch has room for: the capacity, or less on a rank that is alone */
+    int64_t
+        scratch_keys; /* that x.scratch has room for: the capacity, or less on a rank that is alone, and in place */
     bool stopped;         /* at the safe point */
     hsort_status status;  /* the first failure on this rank since ranks last agreed */
     double entered, phase_began;
@@ -73,22 +76,21 @@ void sort_make_codes(struct sort *s);
 /* Tell the caller's progress function that a phase is over. Not collective. */
 void sort_report_phase(const struct sort *s, const char *phase);
 
-/* Find s->passes: 2 if some rank lacks the engine memory for one pass, and all ranks' keys, in and out, lie in
- * host memory. Collective. */
+/* Where some rank lacks the engine memory for one pass with two buffers: find s->passes, 2 if all ranks' keys, in and out, lie in host
+ * memory; or s->in_place, if none do, and no rank asks for another number of keys than it has. Collective. */
 hsort_status sort_choose_passes(struct sort *s);
 
-/* What a rank says of its elements: do they fit into engine memory? */
-enum passes_answer {
-    PASSES_NOT_MINE, /* they are not in host memory: they are sorted in one pass, or not at all */
-    PASSES_ONE,
-    PASSES_TWO,
-    PASSES_FAILED
+/* What a rank says of its elements. One without any says neither of the first three. */
+struct passes_answer {
+    bool on_host;   /* they lie in host memory, coming and going */
+    bool in_engine; /* they can be sorted in place in engine memory */
+    bool elsewhere; /* neither: they are sorted in one pass with two buffers, or not at all */
+    bool lacks;     /* such a pass does not fit into engine memory */
 };
 
-/* The passes of all ranks, 1 or 2: the greatest answer counts, unless the least is PASSES_NOT_MINE. Collective.
- *   mine  this rank's status, if it has PASSES_FAILED */
-hsort_status sort_agree_on_passes(struct comm *comm, enum passes_answer answer, hsort_status mine,
-                                  int *passes);
+/* What all ranks' answers come to: *passes, 1 or 2, and *in_place. Collective. mine: this rank's status; all leave if one has failed. */
+hsort_status sort_agree_on_passes(struct comm *comm, const struct passes_answer *answer, hsort_status mine,
+                                  int *passes, bool *in_place);
 
 /* Are the runs to lie in a store, since neither engine nor host has memory for the sort (on the host engine), or for its
  * runs (on a GPU)? Collective.
@@ -104,7 +106,7 @@ size_t sort_run_bytes(const struct sort *s);
  * choice. Pure. */
 int sort_rung(const hsort_context *ctx, int key_bytes);
 
-/* Two buffers of the capacity each, and workspace; a rank that is alone may take less for the second one. The
+/* Two buffers of the capacity each, and workspace; a rank that is alone, or sorts in place, may take less for the second one. The
  * caller's output serves as the first if it is large enough. Fills s->x and s->scratch_keys. Takes nothing if
  * the ranks of this node want more host memory than there is; what other ranks have mapped is unmapped before
  * it goes. Collective; the caller agrees on the status. */

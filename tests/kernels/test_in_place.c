@@ -1,6 +1,7 @@
 /* Sorting with scratch for a part of the keys only, and the cut and the swap that it is made of, against a sort by
  * value (radix_order.h): `test_in_place host [THREADS]` or `cuda`. Buffers lie between guards, so that a window that is
  * one key too wide is seen, and so is scratch that was not to be had. */
+#include "kernels/in_place.h"
 #include "tests/kernels/engine_test.h"
 
 enum {
@@ -217,6 +218,47 @@ static void check_shares(const struct problem *p)
         check_network(p);
 }
 
+/* Runs one behind the other, some of them empty, become one. */
+static void check_merge(int key_bytes, int64_t count, int64_t runs, int64_t scratch_count, uint64_t *random)
+{
+    char what[96];
+    snprintf(what, sizeof what, "%s, %lld runs of %lld u%d, scratch for %lld", ops->name, (long long)runs,
+             (long long)count, 8 * key_bytes, (long long)scratch_count);
+    const size_t width = (size_t)key_bytes, bytes = (size_t)count * width;
+    uint64_t *border = alloc_or_exit(((size_t)runs + 1) * sizeof *border);
+    char *keys = keys_new(UNIFORM, key_bytes, count, random), *expected = alloc_or_exit(bytes + 1);
+    for (int64_t i = 0; i <= runs; i++)
+        border[i] = i == 0 ? 0 : i == runs ? (uint64_t)count : check_random(random) % (uint64_t)(count + 1);
+    sort_on_host(sizeof *border, border, runs + 1);
+    for (int64_t i = 0; i < runs; i++)
+        sort_on_host(key_bytes, keys + border[i] * width, (int64_t)(border[i + 1] - border[i]));
+    memcpy(expected, keys, bytes);
+    sort_on_host(key_bytes, expected, count);
+    struct buffer merged = buffer_new(keys, bytes, width * (check_random(random) % 16)),
+                  scratch = buffer_new(NULL, (size_t)scratch_count * width, width);
+    must(in_place_merge(engine, key_bytes, buffer_keys(&merged), (const int64_t *)border, runs,
+                        buffer_keys(&scratch), scratch_count),
+         what);
+    buffer_guards(&scratch, what);
+    CHECK(first_difference(buffer_result(&merged, what), expected, key_bytes, count) < 0, "%s: not merged",
+          what);
+    buffer_free(&merged);
+    buffer_free(&scratch);
+    free(border);
+    free(keys);
+    free(expected);
+}
+
+static void test_merges(uint64_t random)
+{
+    static const int64_t counts[] = {1, 2, 1000, 70001}, runs[] = {1, 2, 3, 8, 21},
+                         shares[] = {1, 4, 33, 1000};
+    for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2)
+        for (int i = 0; i < 4 * 5 * 4; i++)
+            check_merge(key_bytes, counts[i % 4], runs[i / 4 % 5], counts[i % 4] / shares[i / 20] + 1,
+                        &random);
+}
+
 /* Is pattern number i left out? Of many keys a run that is drawn takes every third pattern, each time the next ones. */
 static bool is_left_out(int i, int64_t count)
 {
@@ -272,6 +314,7 @@ int main(int argc, char **argv)
     look_at_calls();
     printf("test_in_place %s: seed %llu\n", ops->name, (unsigned long long)random);
     test_parts(random);
+    test_merges(random);
     for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2) {
         for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
             test_count(key_bytes, counts[i], &random);

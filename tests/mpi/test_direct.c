@@ -1,7 +1,8 @@
 /* The exchange `direct`, on the host engine: keys of every skew and layout, before and after, on both transports, packed on their way
  * or not. The oracle shares nothing with it: every rank makes all keys, sorts them with qsort by (key, rank), and so knows which keys it
  * must end with, and how many it must send, not one more; packed they take fewer bytes, and never more. */
-#include "mpi/exchange/exchange.h"
+#include "mpi/exchange/splitters.h"
+#include "mpi/exchange/swap_pieces.h"
 #include "tests/support/faults.h"
 #include "tests/support/layout.h"
 #include "tests/support/ranks.h"
@@ -13,6 +14,8 @@ static struct engine *engine;
 static char case_text[240];
 
 static void *tables; /* of exchange_direct */
+static struct splitters *splitters;
+static struct swap_tables *few_borders; /* no more than own pieces have */
 
 struct owned {
     key_code key;
@@ -187,13 +190,84 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
         drop_guarded(lent, lent_bytes);
 }
 
+/* What an exchange in place sorts with, if it has to. */
+static void lend_workspace(struct exchange *x)
+{
+    x->rung = -1;
+    CHECK(x->count == 0 || engine->ops->sort_workspace(engine, x->rung, x->key_bytes, x->count,
+                                                       x->scratch_keys, &x->workspace_bytes) == HSORT_OK,
+          "%s: %s", case_text, status_text());
+    x->workspace = guarded(x->workspace_bytes);
+    CHECK(direct_reserve_in_place(tables, comm.size) == HSORT_OK, "%s: %s", case_text, status_text());
+}
+
+/* The exchange in place, or its halves, the second of which cannot note all runs. */
+static hsort_status run_halves(struct exchange *x, bool few, bool *done)
+{
+    int64_t cut_offset[MOST_RANKS + 1];
+    if (!few)
+        return exchange_direct.run(x, done);
+    *done = true;
+    const hsort_status status = splitters_find(splitters, x, x->target_offset, cut_offset);
+    return swap_pieces(few_borders, x, cut_offset, status);
+}
+
+/* The same in place: each rank has room for its own keys, and for one of them to all of them beside. */
+static void run_in_place(int number, uint64_t seed, struct transport *transport)
+{
+    uint64_t random = seed + (uint64_t)number * 1000003;
+    const int skew = (number / 3) % SKEWS, key_bytes = 4 << check_random(&random) % 3;
+    const int64_t total = (int64_t)(check_random(&random) % (number % 15 ? 50 : MOST_KEYS));
+    const enum layout layout = (enum layout)(check_random(&random) % LAYOUTS);
+    int64_t counts[MOST_RANKS], offset[MOST_RANKS + 1] = {0};
+    bool done;
+    layout_counts(layout, total, comm.size, random, counts);
+    for (int r = 0; r < comm.size; r++)
+        offset[r + 1] = offset[r] + counts[r];
+    const int64_t count = counts[comm.rank],
+                  scratch =
+                      count > 0 ? 1 + (int64_t)((random + (uint64_t)comm.rank * 77) % (uint64_t)count) : 0;
+    snprintf(case_text, sizeof case_text, "in place, case %d: %lld keys of %d bytes, skew %d, layout %d",
+             number, (long long)total, key_bytes, skew, layout);
+    const size_t bytes = (size_t)count * (size_t)key_bytes,
+                 scratch_bytes = (size_t)scratch * (size_t)key_bytes;
+    unsigned char *keys = guarded(bytes), *beside = guarded(scratch_bytes);
+    struct exchange x = {.comm = &comm,
+                         .engine = engine,
+                         .transport = transport,
+                         .tables = tables,
+                         .key_bytes = key_bytes,
+                         .capacity = total / comm.size + (total % comm.size != 0),
+                         .keys = keys,
+                         .scratch = beside,
+                         .scratch_keys = scratch,
+                         .in_place = true,
+                         .count = count,
+                         .target_offset = offset,
+                         .progress = count_step};
+    make_keys(skew, key_bytes, counts, random, keys);
+    lend_workspace(&x);
+    steps_seen = 0;
+    steps_wanted = comm.size;
+    status_clear();
+    CHECK(run_halves(&x, number % 4 == 3, &done) == HSORT_OK && done, "%s: %s", case_text, status_text());
+    CHECK(x.keys == keys, "%s: the keys are not where they were", case_text);
+    CHECK(steps_seen == steps_wanted, "%s: %d steps", case_text, steps_seen);
+    check_result(&x);
+    drop_guarded(keys, bytes);
+    drop_guarded(beside, scratch_bytes);
+    drop_guarded(x.workspace, x.workspace_bytes);
+}
+
 #ifdef HSORT_FAULTS
 /* ---- failure ----------------------------------------------------------------------------------------------------- */
+
+enum way { PLAIN, PACKED, IN_PLACE };
 
 /* One exchange of an equal number of random keys per rank in which the nth passage of `site` on rank `failing` fails. Returns
  * whether that was reached; *moved grows by 1 if any key moved all the same. */
 static bool run_failing(enum fault_site site, int failing, int nth, uint64_t seed,
-                        struct transport *transport, bool packs, int *moved)
+                        struct transport *transport, enum way way, int *moved)
 {
     enum { COUNT = 50 };
     int64_t counts[MOST_RANKS], target_offset[MOST_RANKS + 1], moved_bytes;
@@ -214,10 +288,15 @@ static bool run_failing(enum fault_site site, int failing, int nth, uint64_t see
                          .capacity = COUNT,
                          .keys = buffers[0],
                          .scratch = buffers[1],
+                         .scratch_keys = way == IN_PLACE ? 3 : COUNT,
+                         .in_place = way == IN_PLACE,
                          .count = COUNT};
+    const bool packs = way == PACKED;
     size_t lent_bytes;
     unsigned char *lent = lend_memory(&x, packs ? LEND_ALL : LEND_NONE, &lent_bytes);
     make_keys(packs ? 2 : 0, 8, counts, seed, buffers[0]); // few values: they are packed to less
+    if (way == IN_PLACE)
+        lend_workspace(&x);
     status_clear();
     fault_set(site, comm.rank == failing ? nth : 0);
     const hsort_status status = exchange_direct.run(&x, &done);
@@ -234,24 +313,36 @@ static bool run_failing(enum fault_site site, int failing, int nth, uint64_t see
         drop_guarded(buffers[i], bytes);
     if (lent)
         drop_guarded(lent, lent_bytes);
+    if (way == IN_PLACE)
+        drop_guarded(x.workspace, x.workspace_bytes);
     return reached;
 }
 
 /* No key moves after a kernel has failed: the lengths of messages are agreed on. The last ones, the merges, come too late
  * for that, as do those that pack. Whatever fails, nobody waits for ever. */
-static void test_failure(uint64_t seed, struct transport *transport, bool packs)
+static void test_failure(uint64_t seed, struct transport *transport, enum way way)
 {
     const enum fault_site sites[] = {FAULT_KERNEL, FAULT_COPY, FAULT_MPI};
     for (int failing = 0; comm.size > 1 && failing < comm.size; failing++)
         for (int i = 0; i < 3; i++) {
-            if (packs && failing > 0 && failing < comm.size - 1 && failing != comm.size / 2)
+            if (way != PLAIN && failing > 0 && failing < comm.size - 1 && failing != comm.size / 2)
                 continue;
             int nth = 1, moved = 0;
-            while (run_failing(sites[i], failing, nth, seed, transport, packs, &moved))
+            while (run_failing(sites[i], failing, nth, seed, transport, way, &moved))
                 nth++;
-            CHECK(sites[i] != FAULT_KERNEL || (nth > 3 && (packs ? moved >= 1 : moved == 1)),
+            CHECK(sites[i] != FAULT_KERNEL || (nth > 3 && (way != PLAIN ? moved >= 1 : moved == 1)),
                   "%s: keys moved after %d of %d failures", case_text, moved, nth - 1);
         }
+}
+
+/* No memory for the tables of a sort in place: that is said before a key is touched. */
+static void test_no_tables(void)
+{
+    struct swap_tables *none;
+    fault_set(FAULT_ALLOC, 1);
+    CHECK(swap_tables_open(comm.size, 1, &none) == HSORT_HOST_MEMORY && !none, "there are tables");
+    fault_set(FAULT_ALLOC, 0);
+    status_clear();
 }
 #endif
 
@@ -265,20 +356,29 @@ int main(int argc, char **argv)
     CHECK(check_failures > 0 || (transport_open_staged(&comm, engine, 64, true, &staged) == HSORT_OK &&
                                  transport_open_staged(&comm, engine, 1000, false, &longer) == HSORT_OK &&
                                  transport_open_mpi(&comm, engine, 1024, &direct) == HSORT_OK &&
-                                 exchange_direct.open(comm.size, engine, &tables) == HSORT_OK),
+                                 exchange_direct.open(comm.size, engine, &tables) == HSORT_OK &&
+                                 splitters_open(comm.size, &splitters) == HSORT_OK &&
+                                 swap_tables_open(comm.size, comm.size, &few_borders) == HSORT_OK),
           "%s", status_text());
     if (check_failures == 0) {
         for (int i = 0; i < CASES; i++)
             run_case(i, seed, i % 4 == 0 ? direct : i % 4 == 1 ? longer : staged);
+        for (int i = 0; i < CASES; i++)
+            run_in_place(i, seed + 1, i % 4 == 0 ? direct : i % 4 == 1 ? longer : staged);
         int64_t saved_everywhere = 0;
         comm_sum(&comm, saved_bytes, &saved_everywhere);
         CHECK(comm.size == 1 || saved_everywhere > 0, "nothing was packed");
 #ifdef HSORT_FAULTS
-        test_failure(seed, staged, false);
-        test_failure(seed, staged, true);
-        test_failure(seed, direct, false);
+        test_no_tables();
+        test_failure(seed, staged, PLAIN);
+        test_failure(seed, staged, PACKED);
+        test_failure(seed, direct, PLAIN);
+        test_failure(seed, staged, IN_PLACE);
+        test_failure(seed, direct, IN_PLACE);
 #endif
         exchange_direct.close(tables, engine);
+        splitters_close(splitters);
+        swap_tables_close(few_borders);
         staged->ops->close(staged);
         longer->ops->close(longer);
         direct->ops->close(direct);

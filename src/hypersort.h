@@ -229,11 +229,11 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  *   stream  a cudaStream_t after whose work the keys are ready; NULL: the default stream, or host keys
  * After    the ranks' keys, one rank after the other, are in order; the multiset of keys is unchanged.
  * Order    see the head of this file. Stability does not apply, as there are keys only.
- * Memory   engine memory, as hsort_workspace() says; ctx keeps it for the next sort. Keys in engine memory that
- *          keep their counts do with less, down to 1/64 of them, more slowly (src/library/README.md). If some
- *          rank lacks the room and all keys are in host memory, all ranks sort in two passes (the same page): in
- *          what engine memory there is, and in host memory as hsort_host_workspace() says. Host memory is
- *          compared with the limits of the machine and of cgroups first, for all ranks of a node together.
+ * Memory   engine memory, as hsort_workspace() says; ctx keeps it for the next sort. Keys in engine memory
+ *          that keep their counts do with less, down to 1/64 of them, more slowly (src/library/README.md).
+ *          If some rank lacks the room and all keys are in host memory, all ranks sort in two passes (there,
+ *          too): in what engine memory there is, and in host memory as hsort_host_workspace() says. Host
+ *          memory is compared with the limits of the machine and of cgroups first, for all of a node.
  *          Keys of 1 and 2 bytes: a table of 640 KiB at most, and for those in host memory up to 64 MiB of
  *          the engine's; three tables of 512 KiB at most in host memory.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.

@@ -81,6 +81,7 @@ static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *ne
                              ? take_part(&own, s->out_count, value_bytes)
                              : main->pairs.values_out;
     lay_out_edges(s, &own, edge);
+    // Room for whole messages, so parts are as long without slots, which only one side may have of a pair that packs nothing.
     s->slot_bytes = column_messages_bytes(x->comm, engine, x->transport, SIZE_MAX);
     s->slot_memory = take_part(&own, (int64_t)s->slot_bytes, 1);
     const size_t split = engine->ops->pairs->region_workspace(engine, main),

@@ -17,7 +17,7 @@
  * the time includes streams, kernels and headers, as in a sort:
  *
  *     64 B   64 KiB   512 KiB   4 MiB   32 MiB         on to the next size only if it should stay within
- *      x 4     x 3      x 3      x 3     x 3            PATIENCE: a slow path costs its smallest sizes
+ *      x 6     x 3      x 3      x 3     x 3            PATIENCE: a slow path costs its smallest sizes
  *
  * The two sides agree on that; other pairs stop at sizes of their own. With one size for all ranks, a single
  * staged pair would keep all others from showing what NVLink does. */
@@ -103,21 +103,12 @@ static double slower_side(struct path_probe *probe, int partner, double own)
     return theirs > own ? theirs : own;
 }
 
-/* The first transfer maps memory, and is not timed. Collective over the pair. */
-static void warm_up(struct path_probe *probe, int partner)
-{
-    int64_t moved = 0;
-    keep_first_error(&probe->status,
-                     probe->transport->ops->sendrecv(probe->transport, partner, probe->send, SMALL_BYTES,
-                                                     partner, probe->receive, SMALL_BYTES, &moved));
-}
-
 /* Send and receive SMALL_BYTES, then FIRST_BYTES and GROWTH times more each time, up to probe->bytes, while a
  * transfer should stay within PATIENCE. Collective over the pair. */
 static struct path_times probe_pair(struct path_probe *probe, int partner)
 {
     struct path_times times = {.bytes = SMALL_BYTES};
-    warm_up(probe, partner);
+    time_sendrecv(probe, partner, SMALL_BYTES); // the first transfer maps memory, so these do not count
     times.latency = slower_side(probe, partner, time_sendrecv(probe, partner, SMALL_BYTES));
     times.seconds = times.latency;
     for (size_t bytes = FIRST_BYTES; bytes <= probe->bytes; bytes *= GROWTH) {

@@ -157,14 +157,6 @@ static inline void trace_transfer(struct trace_span *span, int to, size_t send_b
         trace_received(span, from, (int64_t)receive_bytes);
 }
 
-/* One of an expose(): whether the peer reads it all, only who asked for it knows. */
-static inline void trace_shown(struct trace_span *span, int peer, size_t bytes)
-{
-    trace_bytes(span, (int64_t)bytes);
-    if (span)
-        span->to = peer;
-}
-
 /* So many bytes go to a peer, which reads them, or gets them while other work goes on: what a trace has of them is this moment. *moved
  * has them, too. */
 static inline void count_moved(struct trace *trace, const char *how, int to, size_t bytes, int64_t *moved)

@@ -138,9 +138,7 @@ struct transport *transport_messenger(struct transport *transport)
 
 size_t transport_message_bytes(const struct transport *transport)
 {
-    while (!transport->ops->stream_begin)
-        transport = transport->other;
-    return transport->message_bytes;
+    return transport_messenger((struct transport *)transport)->message_bytes; // it only looks
 }
 
 void transport_clear(struct transport *transport)

@@ -170,7 +170,9 @@ static hsort_status ipc_expose(struct transport *transport, int peer, const void
         return HSORT_OK;
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(ipc->comm->trace, "show memory");
-    trace_shown(span, peer, bytes);
+    trace_bytes(span, (int64_t)bytes); // not sent: whether the peer reads it all, only who asked for it knows
+    if (span)
+        span->to = peer;
     const hsort_status status = pair_open(ipc, peer, memory, bytes, &theirs);
     trace_end(span);
     *peer_memory = theirs;

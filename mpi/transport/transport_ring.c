@@ -299,12 +299,6 @@ static bool transfer_is_done(const struct ring_transfer *transfer)
     return out->ended && in->ended && out->passed == out->taken && in->copied == in->taken;
 }
 
-static void end_notices(struct ring_transfer *transfer, struct ring_direction *direction)
-{
-    for (int i = 0; i < SLOTS; i++)
-        wait_for_notice(transfer, &direction->message[i]);
-}
-
 static hsort_status end_transfer(struct ring_transfer *transfer)
 {
     struct ring *ring = transfer->ring;
@@ -313,8 +307,10 @@ static hsort_status end_transfer(struct ring_transfer *transfer)
         advance_in(transfer);
     }
     keep_first_error(&transfer->status, ring->engine->ops->stream_synchronize(ring->engine, STREAM_IN));
-    end_notices(transfer, &transfer->out);
-    end_notices(transfer, &transfer->in);
+    for (int i = 0; i < SLOTS; i++) {
+        wait_for_notice(transfer, &transfer->out.message[i]);
+        wait_for_notice(transfer, &transfer->in.message[i]);
+    }
     ring->base.traffic.seconds += MPI_Wtime() - transfer->began;
     return transfer->status;
 }

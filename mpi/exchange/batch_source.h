@@ -57,7 +57,7 @@ extern const struct batch_source_ops mapped_source, message_source;
 /* Their tables. *tables is NULL after an error. Errors HSORT_HOST_MEMORY, the engine's. */
 hsort_status mapped_source_open(int size, struct engine *engine, void **tables);
 hsort_status message_source_open(int size, struct engine *engine, void **tables);
-void mapped_source_close(void *tables, struct engine *engine); /* NULL tables are fine, as below */
+void mapped_source_close(void *tables); /* NULL tables are fine, as below */
 void message_source_close(void *tables, struct engine *engine);
 
 #endif

@@ -72,8 +72,7 @@ static bool find_column_part(const struct messages_stream *s, struct part_cursor
         const struct place_span span = (sends ? m->gives : m->takes)[peer];
         for (; c->column < m->column_count; c->column++, c->done = 0) {
             const struct message_column *column = &m->columns[c->column];
-            const size_t all =
-                place_span_is_empty(span) ? 0 : (size_t)(span.end - span.first) * column->bytes;
+            const size_t all = place_span_length(span) * column->bytes;
             if (c->done == all)
                 continue;
             const size_t bytes = part_bytes(s, column, all - c->done);

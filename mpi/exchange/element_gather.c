@@ -132,8 +132,7 @@ static int64_t slice_elements(const struct element_gather *g, size_t element_byt
 /* Elements of the slice of a list of `count` that begins at `at`; 0 behind its end. */
 static int64_t slice_length(int64_t count, int64_t at, int64_t most)
 {
-    const int64_t left = at < count ? count - at : 0;
-    return left < most ? left : most;
+    return int64_clamp(count - at, 0, most);
 }
 
 /* Have slices for elements of so many bytes, unless there are some for such or larger ones: that all ranks decide alike.

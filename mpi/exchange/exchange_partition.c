@@ -84,7 +84,7 @@ static void close_partition(void *tables, struct engine *engine)
     free(p->space.shown);
     free(p->space.chunk);
     batch_plan_close(p->plan);
-    mapped_source_close(p->source_tables[0], engine);
+    mapped_source_close(p->source_tables[0]);
     message_source_close(p->source_tables[1], engine);
     free(p);
 }

@@ -18,10 +18,9 @@ struct mapped_tables {
     struct peer_copy *copies; /* [size] chunks of the batch that are not queued yet */
 };
 
-void mapped_source_close(void *tables, struct engine *engine)
+void mapped_source_close(void *tables)
 {
     struct mapped_tables *m = tables;
-    (void)engine;
     if (!m)
         return;
     peer_reader_close(&m->reader);
@@ -38,7 +37,7 @@ hsort_status mapped_source_open(int size, struct engine *engine, void **tables)
                               ? peer_reader_open(engine, &m->reader)
                               : status_fail(HSORT_HOST_MEMORY, "no memory for chunks of %d ranks", size);
     if (status != HSORT_OK) {
-        mapped_source_close(m, engine);
+        mapped_source_close(m);
         *tables = NULL;
     }
     return status;

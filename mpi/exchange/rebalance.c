@@ -7,19 +7,16 @@
  *
  * There are P - 1 steps: in step s rank r sends to r + s while it receives from r - s, so every rank is in
  * one sendrecv at a time. Most overlaps are empty, and then nothing is sent, not even a message. */
+#include "kernels/base/lesser.h"
+#include "mpi/exchange/place_span.h"
 #include "mpi/exchange/rebalance.h"
 
-struct overlap {
-    int64_t begin, count;
-};
-
 /* The positions that rank `owner` has and rank `taker` wants. */
-static struct overlap overlap_of(const int64_t *have_offset, int owner, const int64_t *want_offset, int taker)
+static struct place_span overlap_of(const int64_t *have_offset, int owner, const int64_t *want_offset,
+                                    int taker)
 {
-    int64_t begin = have_offset[owner] > want_offset[taker] ? have_offset[owner] : want_offset[taker];
-    int64_t end =
-        have_offset[owner + 1] < want_offset[taker + 1] ? have_offset[owner + 1] : want_offset[taker + 1];
-    return (struct overlap){begin, end > begin ? end - begin : 0};
+    return (struct place_span){.first = greater(have_offset[owner], want_offset[taker]),
+                               .end = lesser(have_offset[owner + 1], want_offset[taker + 1])};
 }
 
 hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int64_t *want_offset,
@@ -30,22 +27,23 @@ hsort_status rebalance(struct exchange *x, const int64_t *have_offset, const int
     const char *source = from;
     char *target = to;
     hsort_status status = HSORT_OK;
-    struct overlap own = overlap_of(have_offset, rank, want_offset, rank);
-    if (own.count > 0)
+    const struct place_span own = overlap_of(have_offset, rank, want_offset, rank);
+    if (!place_span_is_empty(own))
         status = x->engine->ops->copy(
-            x->engine, STREAM_WORK, target + (size_t)(own.begin - want_offset[rank]) * width,
-            source + (size_t)(own.begin - have_offset[rank]) * width, (size_t)own.count * width);
+            x->engine, STREAM_WORK, target + (size_t)(own.first - want_offset[rank]) * width,
+            source + (size_t)(own.first - have_offset[rank]) * width, place_span_length(own) * width);
     for (int step = 1; step < size; step++) {
         int to_rank = (rank + step) % size, from_rank = (rank - step + size) % size;
-        struct overlap send = overlap_of(have_offset, rank, want_offset, to_rank);
-        struct overlap receive = overlap_of(have_offset, from_rank, want_offset, rank);
-        if (send.count == 0 && receive.count == 0)
+        const struct place_span send = overlap_of(have_offset, rank, want_offset, to_rank),
+                                receive = overlap_of(have_offset, from_rank, want_offset, rank);
+        const size_t out_bytes = place_span_length(send) * width,
+                     in_bytes = place_span_length(receive) * width;
+        if (out_bytes == 0 && in_bytes == 0)
             continue;
-        const char *out = send.count > 0 ? source + (size_t)(send.begin - have_offset[rank]) * width : NULL;
-        char *in = receive.count > 0 ? target + (size_t)(receive.begin - want_offset[rank]) * width : NULL;
-        keep_first_error(&status, x->transport->ops->sendrecv(
-                                      x->transport, to_rank, out, (size_t)send.count * width, from_rank, in,
-                                      (size_t)receive.count * width, &x->moved_bytes));
+        const char *out = out_bytes > 0 ? source + (size_t)(send.first - have_offset[rank]) * width : NULL;
+        char *in = in_bytes > 0 ? target + (size_t)(receive.first - want_offset[rank]) * width : NULL;
+        keep_first_error(&status, x->transport->ops->sendrecv(x->transport, to_rank, out, out_bytes,
+                                                              from_rank, in, in_bytes, &x->moved_bytes));
     }
     keep_first_error(&status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
     return status;

@@ -19,6 +19,8 @@
  * alone, so that a rank that failed to read its keys still meets its partner. Nothing is gained by swapping
  * equal keys: "not greater" leaves them. */
 #include <stdbool.h>
+#include "kernels/base/lesser.h"
+#include "mpi/exchange/place_span.h"
 #include "mpi/exchange/split.h"
 
 enum { PROBES = 255, TAG = 3 };
@@ -27,11 +29,6 @@ enum { PROBES = 255, TAG = 3 };
 struct run_ends {
     key_code first, last;
     int64_t count, unused; // a message without padding
-};
-
-/* The cut is known to lie in begin .. end. */
-struct interval {
-    int64_t begin, end;
 };
 
 static hsort_status exchange_ends(const struct exchange *x, int partner, struct run_ends *own,
@@ -44,27 +41,27 @@ static hsort_status exchange_ends(const struct exchange *x, int partner, struct 
         status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, ends, 2, codes);
     *own = (struct run_ends){.first = codes[0], .last = codes[1], .count = x->count};
     *other = (struct run_ends){.count = 0};
-    hsort_status traded = comm_sendrecv(x->comm, partner, own, other, sizeof *own, TAG);
-    return status != HSORT_OK ? status : traded;
+    keep_first_error(&status, comm_sendrecv(x->comm, partner, own, other, sizeof *own, TAG));
+    return status;
 }
 
 /* Probe number `probe` of `probes` in an interval: evenly spread, and every position if there are enough
  * probes. */
-static int64_t probe_at(struct interval in, int probe, int probes)
+static int64_t probe_at(struct place_span in, int probe, int probes)
 {
-    int64_t length = in.end - in.begin;
+    int64_t length = in.end - in.first;
     if (length <= probes)
-        return in.begin + probe;
+        return in.first + probe;
     // length * (probe + 1) / (probes + 1) without the overflow.
     int64_t step = length / (probes + 1), rest = length % (probes + 1);
-    return in.begin + step * (probe + 1) + rest * (probe + 1) / (probes + 1);
+    return in.first + step * (probe + 1) + rest * (probe + 1) / (probes + 1);
 }
 
-static hsort_status narrow_cut(const struct exchange *x, int partner, int64_t low, struct interval *in)
+/* The cut is known to lie at *in's first place, at its end, or in between. */
+static hsort_status narrow_cut(const struct exchange *x, int partner, int64_t low, struct place_span *in)
 {
     const bool lower = x->comm->rank < partner;
-    const int64_t length = in->end - in->begin;
-    const int probes = length < PROBES ? (int)length : PROBES;
+    const int probes = (int)lesser(in->end - in->first, PROBES);
     int64_t positions[PROBES];
     key_code own[PROBES] = {0}, other[PROBES] = {0};
     for (int probe = 0; probe < probes; probe++) {
@@ -74,17 +71,17 @@ static hsort_status narrow_cut(const struct exchange *x, int partner, int64_t lo
     hsort_status status = HSORT_OK;
     if (probes > 0)
         status = x->engine->ops->gather(x->engine, x->key_bytes, x->keys, positions, probes, own);
-    hsort_status traded = comm_sendrecv(x->comm, partner, own, other, (size_t)probes * sizeof *own, TAG);
+    keep_first_error(&status, comm_sendrecv(x->comm, partner, own, other, (size_t)probes * sizeof *own, TAG));
     const key_code *a = lower ? own : other, *h = lower ? other : own;
     int stay = 0;
     while (stay < probes && a[stay] <= h[stay])
         stay++;
-    struct interval old = *in;
+    const struct place_span old = *in;
     if (stay > 0)
-        in->begin = probe_at(old, stay - 1, probes) + 1;
+        in->first = probe_at(old, stay - 1, probes) + 1;
     if (stay < probes)
         in->end = probe_at(old, stay, probes);
-    return status != HSORT_OK ? status : traded;
+    return status;
 }
 
 /* What may be left of an interval of `longest` after a message. */
@@ -108,20 +105,16 @@ hsort_status split_pair(struct exchange *x, int partner, int64_t *own_kept, int6
     hsort_status status = exchange_ends(x, partner, &own, &other);
     const struct run_ends *a = lower ? &own : &other, *h = lower ? &other : &own;
     const int64_t both = a->count + h->count;
-    const int64_t low = both < x->capacity ? both : x->capacity;
-    struct interval cut = {low > h->count ? low - h->count : 0, a->count};
-    if (cut.begin < cut.end && a->last <= h->first)
-        cut.begin = cut.end; // in order: all of A stays
-    else if (cut.begin < cut.end && a->first > h->last)
-        cut.end = cut.begin; // in reverse: as little of A stays as may be
+    const int64_t low = lesser(both, x->capacity);
+    struct place_span cut = {.first = greater(low - h->count, 0), .end = a->count};
+    if (!place_span_is_empty(cut) && a->last <= h->first)
+        cut.first = cut.end; // in order: all of A stays
+    else if (!place_span_is_empty(cut) && a->first > h->last)
+        cut.end = cut.first; // in reverse: as little of A stays as may be
     // An interval shrinks at least as fast as `longest`.
-    for (int64_t longest = cut.end - cut.begin; longest > 0;) {
-        hsort_status narrowed = narrow_cut(x, partner, low, &cut);
-        if (status == HSORT_OK)
-            status = narrowed;
-        longest = shorter(longest);
-    }
-    *own_kept = lower ? cut.begin : h->count - (low - cut.begin);
-    *incoming = lower ? low - cut.begin : a->count - cut.begin;
+    for (int64_t longest = cut.end - cut.first; longest > 0; longest = shorter(longest))
+        keep_first_error(&status, narrow_cut(x, partner, low, &cut));
+    *own_kept = lower ? cut.first : h->count - (low - cut.first);
+    *incoming = lower ? low - cut.first : a->count - cut.first;
     return status;
 }

@@ -8,9 +8,8 @@
 #include "kernels/base/keytype.h"
 #include "mpi/comm/comm.h"
 
-/* The runs of one rank, and how a key of theirs is looked at. All borrowed. */
+/* The runs of one rank, as many as run_cuts_open() was told, and how a key of theirs is looked at. All borrowed. */
 struct run_set {
-    int64_t runs;
     const int64_t *count; /* [runs] keys of each; 0 is fine */
     /* cut: in run_cuts_find_within(), which of its cuts the key is asked for. Any thread; cannot fail. */
     key_code (*code_at)(const void *state, int64_t cut, int64_t run, int64_t position);
@@ -29,10 +28,9 @@ size_t run_cuts_bytes(int ranks, int64_t runs, int at_once);
 void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
 
 /* Cut all ranks' runs at all of the given positions. Collective; a rank that is alone sends no message.
- *   set         as many runs as run_cuts_open() was told
  *   total       keys of all ranks; the same on every rank
  *   positions   [count] 0 .. total each, in any order; the same on every rank
- *   cut_offset  [count * set->runs] written: of run j, keys 0 .. cut_offset[i * runs + j] - 1 are among those
+ *   cut_offset  [count * runs] written: of run j, keys 0 .. cut_offset[i * runs + j] - 1 are among those
  *               before positions[i]
  * Order    keys are ordered by (key, rank, run, position), so equal keys are cut exactly as well, and as many
  *          lie before a cut on all ranks as its position says.
@@ -47,7 +45,7 @@ hsort_status run_cuts_find(struct run_cuts *cuts, const struct run_set *set, int
 
 /* The same of cuts that are known to lie in given ranges, and of keys that are known there alone. Collective.
  *   positions   [count] at_once at most
- *   begin, end  [count * set->runs] of run j, cut i is at begin[i * runs + j] at least, and at end[i * runs + j] at most: right
+ *   begin, end  [count * runs] of run j, cut i is at begin[i * runs + j] at least, and at end[i * runs + j] at most: right
  *               on every rank. set->code_at() is asked for begin .. end - 1 of that cut only */
 hsort_status run_cuts_find_within(struct run_cuts *cuts, const struct run_set *set, const int64_t *positions,
                                   int count, const int64_t *begin, const int64_t *end, int64_t *cut_offset);

@@ -289,8 +289,7 @@ static key_code code_of_fence(const void *cuts, int64_t cut, int64_t run, int64_
 static hsort_status cut_fences(struct disk_cuts *c)
 {
     const struct run_plan *plan = c->plan;
-    const struct run_set set = {
-        .runs = c->runs, .count = c->fence_count, .code_at = code_of_fence, .state = c};
+    const struct run_set set = {.count = c->fence_count, .code_at = code_of_fence, .state = c};
     int64_t all = 0;
     for (int64_t run = 0; run < plan->parts; run++)
         all += plan_fences(plan, run);
@@ -439,7 +438,7 @@ static key_code code_in_window(const void *cuts, int64_t cut, int64_t run, int64
 static hsort_status cut_windows(struct disk_cuts *c, int64_t *found)
 {
     const int64_t parts = c->plan->parts;
-    const struct run_set set = {.runs = parts, .count = c->count, .code_at = code_in_window, .state = c};
+    const struct run_set set = {.count = c->count, .code_at = code_in_window, .state = c};
     for (int64_t first = 0, some; first < c->own_borders; first += some) {
         int64_t position[CUTS_MOST];
         some = choose_some(c, first);

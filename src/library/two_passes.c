@@ -296,8 +296,7 @@ static hsort_status cut_runs(struct passes *p)
 {
     const hsort_context *ctx = p->s->ctx;
     const int size = ctx->comm.size;
-    const struct run_set set = {
-        .runs = p->s->runs, .count = p->run_count, .code_at = code_of_run, .state = p};
+    const struct run_set set = {.count = p->run_count, .code_at = code_of_run, .state = p};
     for (int rank = 0; rank < size; rank++)
         for (int64_t segment = p->first_segment[rank]; segment < p->first_segment[rank + 1]; segment++)
             p->position[segment] = ctx->want_offset[rank] + (segment - p->first_segment[rank]) * p->slot;

@@ -157,7 +157,7 @@ static void draw_positions(int count, uint64_t *random)
 static int64_t *find(hsort_status *status)
 {
     const struct runs *own = &of_rank[comm.rank];
-    const struct run_set set = {.runs = own->runs, .count = own->count, .code_at = code_at, .state = own};
+    const struct run_set set = {.count = own->count, .code_at = code_at, .state = own};
     const size_t entries = (size_t)(cuts * own->runs);
     int64_t *cut_offset = malloc((entries + 1) * sizeof *cut_offset);
     const int at_once = (int)(1 + (position[0] + cuts) % RUN_CUTS_AT_ONCE); // any will do
@@ -183,7 +183,7 @@ static int64_t *find(hsort_status *status)
 static void find_within(const int64_t *right, uint64_t seed)
 {
     const struct runs *own = &of_rank[comm.rank];
-    const struct run_set set = {.runs = own->runs, .count = own->count, .code_at = code_at, .state = own};
+    const struct run_set set = {.count = own->count, .code_at = code_at, .state = own};
     const int some = cuts < RUN_CUTS_AT_ONCE ? cuts : RUN_CUTS_AT_ONCE;
     const int64_t entries = some * own->runs;
     int64_t *begin = calloc((size_t)entries * 3 + 1, sizeof *begin), *end = begin + entries,

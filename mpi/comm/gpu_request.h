@@ -48,7 +48,4 @@ hsort_status placement_request(const struct placement_node *node, int device, hw
 hsort_status placement_settle(const struct placement_node *node, const struct core_requests *requests, int me,
                               bool keeps_mask, struct placement *placement);
 
-/* Is `allowed` less than `machine`? */
-bool placement_bound_by_launcher(const struct placement_node *node);
-
 #endif

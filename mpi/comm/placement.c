@@ -274,11 +274,6 @@ int placement_device(int before, int ranks, int devices)
     return devices == 0 ? -1 : (int)((int64_t)before * devices / ranks);
 }
 
-bool placement_bound_by_launcher(const struct placement_node *node)
-{
-    return !hwloc_bitmap_isequal(node->allowed, node->machine);
-}
-
 hsort_status placement_request(const struct placement_node *node, int device, hwloc_bitmap_t request)
 {
     int failed = 0;
@@ -319,7 +314,7 @@ hsort_status placement_settle(const struct placement_node *node, const struct co
                               bool keeps_mask, struct placement *placement)
 {
     const struct cuda_device *device = placement->device >= 0 ? &node->device[placement->device] : NULL;
-    placement->bound_by_launcher = placement_bound_by_launcher(node);
+    placement->bound_by_launcher = !hwloc_bitmap_isequal(node->allowed, node->machine);
     placement->cpus = NULL;
     hwloc_bitmap_t slice = hwloc_bitmap_alloc();
     if (!slice)

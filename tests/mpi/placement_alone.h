@@ -15,7 +15,7 @@ static inline hsort_status placement_choose(const struct placement_node *node, s
 
     // Other ranks are taken to see what this one sees. Only of its mask that would be a bad guess: launchers
     // that bind give each rank a mask of its own.
-    const bool bound = placement_bound_by_launcher(node);
+    const bool bound = !hwloc_bitmap_isequal(node->allowed, node->machine);
     struct core_requests requests;
     hsort_status status = core_requests_open(bound ? 1 : node->node_size, &requests);
     for (int rank = 0; status == HSORT_OK && rank < requests.ranks; rank++) {

@@ -23,7 +23,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "mpi/exchange/packed_chunks.h"
-#include "mpi/exchange/step_order.h"
 
 struct message_tables {
     struct batch_space *space;
@@ -65,17 +64,7 @@ hsort_status message_source_open(int size, struct engine *engine, void **tables)
     return status;
 }
 
-/* ---- the two orders ---------------------------------------------------------------------------------------- */
-
-static void next_step(struct message_cursor *cursor, int size)
-{
-    cursor->done = 0;
-    if (++cursor->step == size) {
-        cursor->step = 1;
-        cursor->place = 0;
-        cursor->batch++;
-    }
-}
+/* ---- messages ---------------------------------------------------------------------------------------------- */
 
 /* The next part of a chunk of `bytes`, at most as large as a message. */
 static size_t next_part(const struct message_tables *m, struct message_cursor *cursor, size_t bytes)
@@ -84,38 +73,6 @@ static size_t next_part(const struct message_tables *m, struct message_cursor *c
     const size_t part = rest < most ? rest : most;
     cursor->done += part;
     return part;
-}
-
-/* Bytes of the chunk of rank `from` in a batch of rank `to`; *at: where it begins in the scratch buffer, in bytes. */
-static size_t chunk_bytes(const struct message_tables *m, int to, int number, int from, int64_t *at)
-{
-    const int width = m->space->x->key_bytes;
-    const int64_t keys = batch_chunk(m->space->plan, batch_of(m->space->plan, to, number), from, at);
-    *at *= width;
-    return (size_t)(keys * width);
-}
-
-/* Is the cursor at a chunk of this rank's that a peer is to get, and is not done with it? */
-static bool is_at_chunk(const struct message_tables *m, const struct message_cursor *c, struct outgoing_chunk *chunk)
-{
-    const struct batch_plan *plan = m->space->plan;
-    const struct exchange *x = m->space->x;
-    chunk->peer = step_target(x->comm, c->step);
-    if (m->space->shown[chunk->peer] || c->batch >= batch_count(plan, chunk->peer))
-        return false;
-    chunk->batch = batch_of(plan, chunk->peer, c->batch);
-    chunk->bytes = chunk_bytes(m, chunk->peer, c->batch, x->comm->rank, &chunk->at);
-    return c->done < chunk->bytes;
-}
-
-/* packed_chunks_next_fn: the chunks in the order of the sends. */
-static bool next_outgoing(void *tables, struct message_cursor *c, struct outgoing_chunk *chunk)
-{
-    const struct message_tables *m = tables;
-    for (; c->batch < m->space->plan->batches_most; next_step(c, m->space->plan->size))
-        if (is_at_chunk(m, c, chunk))
-            return true;
-    return false;
 }
 
 /* transport_stream.send. */
@@ -127,7 +84,7 @@ static enum transport_next next_sent(void *tables, struct transport_message *mes
     struct outgoing_chunk chunk;
     size_t bytes; // of the chunk, that are sent
     packed_chunks_advance(m->packed);
-    if (!next_outgoing(m, c, &chunk))
+    if (!find_outgoing(m->space, c, &chunk))
         return NEXT_NONE;
     if (!packed_chunks_ready(m->packed, &chunk, &bytes))
         return NEXT_LATER;
@@ -165,11 +122,11 @@ static bool find_incoming(const struct message_tables *m, struct message_cursor 
     int64_t at;
     while (c->batch < batch_count(m->space->plan, x->comm->rank)) {
         *peer = step_source(x->comm, c->step);
-        *bytes = chunk_bytes(m, x->comm->rank, c->batch, *peer, &at);
+        *bytes = chunk_bytes(m->space, x->comm->rank, c->batch, *peer, &at);
         if (!m->space->shown[*peer] && c->done < *bytes)
             return true;
         c->place += *bytes;
-        next_step(c, x->comm->size);
+        next_message_step(c, x->comm->size);
     }
     return false;
 }
@@ -230,7 +187,7 @@ static hsort_status begin_messages(struct batch_space *space, void *tables)
     for (int peer = 0; peer < x->comm->size; peer++)
         if (peer != x->comm->rank && !space->shown[peer])
             m->transport = transport_messenger(x->transport);
-    packed_chunks_begin(m->packed, space, next_outgoing, m);
+    packed_chunks_begin(m->packed, space);
     return m->transport ? m->transport->ops->stream_begin(m->transport, &stream) : HSORT_OK;
 }
 
@@ -250,7 +207,7 @@ static hsort_status unpack_chunks(const struct message_tables *m, int number)
     int64_t at;
     for (int step = 1; step < x->comm->size && space->unpacked; step++) {
         const int peer = step_source(x->comm, step);
-        const size_t bytes = chunk_bytes(m, x->comm->rank, number, peer, &at);
+        const size_t bytes = chunk_bytes(space, x->comm->rank, number, peer, &at);
         int64_t *came = came_of(m, number, step);
         if (!space->shown[peer] && bytes > 0 && *came < (int64_t)bytes) {
             space->chunk[step] = space->unpacked + place;

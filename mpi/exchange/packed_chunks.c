@@ -10,8 +10,6 @@ enum { GROUPS = 2, GROUP_CHUNKS = ENGINE_PIECES_MAX, CHUNKS = GROUPS * GROUP_CHU
 
 struct packed_chunks {
     struct batch_space *space;
-    packed_chunks_next_fn next;
-    void *user;
     int64_t *bytes;               /* [ENGINE_REGIONS] host memory of the engine */
     bool packed[ENGINE_REGIONS];  /* the chunk has been queued */
     struct message_cursor cursor; /* the next chunk to queue */
@@ -60,11 +58,9 @@ hsort_status packed_chunks_open(struct engine *engine, struct packed_chunks **ch
     return status;
 }
 
-void packed_chunks_begin(struct packed_chunks *p, struct batch_space *space, packed_chunks_next_fn next, void *user)
+void packed_chunks_begin(struct packed_chunks *p, struct batch_space *space)
 {
     p->space = space;
-    p->next = next;
-    p->user = user;
     p->cursor = (struct message_cursor){.step = 1};
     p->queued = p->left = p->groups = 0;
     p->status = HSORT_OK;
@@ -129,7 +125,8 @@ static bool collect_group(struct packed_chunks *p)
     int number = 0;
     p->chunks = p->regions = 0;
     p->keys = p->scratch = 0;
-    for (struct message_cursor c = p->cursor; p->next(p->user, &c, &chunk) && p->queued - before < GROUP_CHUNKS;) {
+    for (struct message_cursor c = p->cursor;
+         find_outgoing(p->space, &c, &chunk) && p->queued - before < GROUP_CHUNKS;) {
         if (p->queued > before && c.batch != number)
             break;
         bool *packed = &p->packed[chunk.batch->last];

@@ -16,34 +16,16 @@
 #ifndef PACKED_CHUNKS_H
 #define PACKED_CHUNKS_H
 
-#include "mpi/exchange/batch_source.h"
-
-/* Where a rank stands in the order of its messages of one direction. */
-struct message_cursor {
-    int batch, step;
-    size_t done;  /* bytes of the chunk */
-    size_t place; /* in the slot, of the chunk */
-};
-
-/* Keys of this rank that a peer is to get. */
-struct outgoing_chunk {
-    int peer;
-    const struct batch *batch; /* the peer's */
-    int64_t at;                /* in the scratch buffer */
-    size_t bytes;              /* as keys */
-};
+#include "mpi/exchange/message_order.h"
 
 struct packed_chunks;
-
-/* Bring the cursor to the next chunk that is sent, if it is not at one; false: there is none any more. */
-typedef bool (*packed_chunks_next_fn)(void *user, struct message_cursor *cursor, struct outgoing_chunk *chunk);
 
 /* *chunks is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY, the engine's. */
 hsort_status packed_chunks_open(struct engine *engine, struct packed_chunks **chunks);
 void packed_chunks_close(struct packed_chunks *chunks, struct engine *engine); /* NULL chunks are fine */
 
 /* Begin with the chunks of a sort. Not collective. */
-void packed_chunks_begin(struct packed_chunks *chunks, struct batch_space *space, packed_chunks_next_fn next, void *user);
+void packed_chunks_begin(struct packed_chunks *chunks, struct batch_space *space);
 
 /* Queue the packing of one group more, if the one before the last has been sent. */
 void packed_chunks_advance(struct packed_chunks *chunks);

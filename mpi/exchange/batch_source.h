@@ -28,6 +28,7 @@ struct batch_space {
     const void **shown;                       /* [size] a peer's part of its scratch buffer, mapped; NULL: it is not */
     const char **chunk; /* [size] by step, of the batch that is fetched: where its chunk lies then */
     char *scratch;      /* of batch_scratch_keys(), for work on STREAM_WORK */
+    char *boundary;     /* of batch_keys_most(), the same: a region across a boundary, sorted */
     char *unpacked;     /* of batch_slot_keys(), the same: chunks before the sort of their batch, or before they are packed. NULL: no
                            chunk is packed */
     const struct engine_map *map;

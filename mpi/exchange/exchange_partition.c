@@ -150,24 +150,19 @@ static char *scratch_of(const struct exchange *x)
     return (char *)x->memory + region_map_workspace(x->engine, x->key_bytes);
 }
 
-static char *slots_of(const struct exchange *x)
+/* Where all of it lies, for one sort. */
+static void place_space(const struct exchange *x, struct batch_space *space)
 {
-    return scratch_of(x) + batch_scratch_keys(x->comm->size, x->capacity) * x->key_bytes;
-}
-
-static char *batch_slot(const struct exchange *x, int slot)
-{
-    return slots_of(x) + slot * batch_slot_keys(x->comm->size, x->capacity) * x->key_bytes;
-}
-
-static char *boundary_of(const struct exchange *x)
-{
-    return batch_slot(x, BATCH_SLOTS);
-}
-
-static char *unpacked_of(const struct exchange *x)
-{
-    return boundary_of(x) + batch_keys_most(x->comm->size, x->capacity) * x->key_bytes;
+    const int size = x->comm->size;
+    const int64_t width = x->key_bytes, slot_bytes = batch_slot_keys(size, x->capacity) * width;
+    space->scratch = scratch_of(x);
+    char *slots = space->scratch + batch_scratch_keys(size, x->capacity) * width;
+    for (int slot = 0; slot < BATCH_SLOTS; slot++)
+        space->slot[slot] = slots + slot * slot_bytes;
+    space->boundary = slots + BATCH_SLOTS * slot_bytes;
+    space->unpacked = any_path_packs(x->comm, x->engine, x->transport)
+                          ? space->boundary + batch_keys_most(size, x->capacity) * width
+                          : NULL;
 }
 
 /* ---- the plan: all ranks agree on what follows --------------------------------------------------------- */
@@ -353,7 +348,7 @@ static hsort_status sort_batch(struct exchange *x, const struct batch *batch, in
     const int64_t width = x->key_bytes, begin = batch->begin;
     hsort_status status = engine->ops->event_record(engine, p->fetched[slot], STREAM_IN);
     keep_first_error(&status, engine->ops->stream_wait_event(engine, STREAM_WORK, p->fetched[slot]));
-    char *out = batch->whole ? result_of(x) + (begin - wanted[0]) * width : boundary_of(x);
+    char *out = batch->whole ? result_of(x) + (begin - wanted[0]) * width : p->space.boundary;
     keep_first_error(&status, engine->ops->partition->sort_regions(engine, x->key_bytes, &p->map->agreed.map,
                                                                    p->pieces, list_pieces(x, batch), raw,
                                                                    x->memory, scratch_of(x), out));
@@ -425,11 +420,8 @@ static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *ra
     space->advance = advance_sources;
     space->queued = 0;
     p->others_left = false;
-    space->scratch = scratch_of(x);
     space->map = &p->map->agreed.map;
-    space->unpacked = any_path_packs(x->comm, x->engine, x->transport) ? unpacked_of(x) : NULL;
-    for (int slot = 0; slot < BATCH_SLOTS; slot++)
-        space->slot[slot] = batch_slot(x, slot);
+    place_space(x, space);
     for (int i = 0; i < SOURCES; i++)
         keep_first_error(&status, sources[i]->begin(space, p->source_tables[i]));
     space->failed = status != HSORT_OK;

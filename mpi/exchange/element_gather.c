@@ -502,11 +502,11 @@ static hsort_status walk_elements(const struct element_walk *w)
     return comm_agree(g->comm, status);
 }
 
-static hsort_status run_walk(struct element_gather *g, bool gathers, size_t element_bytes, const void *in,
-                             void *out, int64_t *moved_bytes)
+hsort_status element_gather_run(struct element_gather *g, bool scatters, size_t element_bytes, const void *in,
+                                void *out, int64_t *moved_bytes)
 {
     struct element_walk walk = {.gather = g,
-                                .gathers = gathers,
+                                .gathers = !scatters,
                                 .element_bytes = element_bytes,
                                 .in = in,
                                 .out = out,
@@ -516,16 +516,4 @@ static hsort_status run_walk(struct element_gather *g, bool gathers, size_t elem
         TRY(make_slices(g, element_bytes));
     }
     return walk_elements(&walk);
-}
-
-hsort_status element_gather_run(struct element_gather *gather, size_t element_bytes, const void *in,
-                                void *out, int64_t *moved_bytes)
-{
-    return run_walk(gather, true, element_bytes, in, out, moved_bytes);
-}
-
-hsort_status element_scatter_run(struct element_gather *gather, size_t element_bytes, const void *in,
-                                 void *out, int64_t *moved_bytes)
-{
-    return run_walk(gather, false, element_bytes, in, out, moved_bytes);
 }

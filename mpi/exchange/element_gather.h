@@ -52,20 +52,17 @@ hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, 
                                  struct transport *transport, const int64_t *offset, const int64_t *index,
                                  int64_t count, struct element_gather **gather);
 
-/* out[i] = in[index[i]]. Collective. As often as wanted, for elements of any size.
+/* Gather, or scatter. Collective. As often as wanted, for elements of any size.
+ *   scatters       the same on every rank
  *   element_bytes  1 .. 65536, the same on every rank
- *   in             [offset[rank + 1] - offset[rank]] elements, not changed
- *   out            [count] elements; overlaps nothing; undefined after an error
+ *   in             of a gather [offset[rank + 1] - offset[rank]] elements, of a scatter [count]; not changed
+ *   out            the other number; overlaps nothing; undefined after an error. An element of it that no index of a scatter names
+ *                  stays as it was, one that several name is any of theirs, or parts of several
  *   moved_bytes    grows by what this rank has sent; the positions that open() sends are not counted
  * Memory   the slices are made anew where elements are larger than in all runs before.
  * Errors   agreed, as above. Complete on return. */
-hsort_status element_gather_run(struct element_gather *gather, size_t element_bytes, const void *in,
-                                void *out, int64_t *moved_bytes);
-
-/* out[index[i]] = in[i]. As above, with in [count] and out [offset[rank + 1] - offset[rank]]; an element of out that no index
- * names stays as it was, one that several name is any of theirs, or parts of several. */
-hsort_status element_scatter_run(struct element_gather *gather, size_t element_bytes, const void *in,
-                                 void *out, int64_t *moved_bytes);
+hsort_status element_gather_run(struct element_gather *gather, bool scatters, size_t element_bytes,
+                                const void *in, void *out, int64_t *moved_bytes);
 
 /* NULL is fine. No other rank maps what is given back here. After open() has failed there is nothing to close. Not collective. */
 void element_gather_close(struct element_gather *gather);

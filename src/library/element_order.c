@@ -499,8 +499,7 @@ hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *off
     int64_t moved = 0;
     stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
     TRY(element_gather_open(&ctx->comm, &ctx->spare, &slice, ctx->transport, offset, index, count, &gather));
-    const hsort_status status =
-        (scatters ? element_scatter_run : element_gather_run)(gather, element_bytes, from, to, &moved);
+    const hsort_status status = element_gather_run(gather, scatters, element_bytes, from, to, &moved);
     element_gather_close(gather);
     stats_book(ctx, HSORT_PHASE_GATHER);
     return status;

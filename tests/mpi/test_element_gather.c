@@ -118,7 +118,7 @@ static void check_inverse(struct element_gather *gather, const struct trial *t, 
     struct guarded_array back = make_elements(0, 0, own_elements(t), bytes, true);
     int64_t moved = 0;
     const hsort_status status =
-        element_scatter_run(gather, bytes, array_at(gathered), array_at(&back), &moved);
+        element_gather_run(gather, true, bytes, array_at(gathered), array_at(&back), &moved);
     CHECK(status == HSORT_OK, "%s: %s", faults_case, comm.error);
     memcpy(back.image, in->image, in->bytes + 2 * GUARD);
     array_check(&back, "elements that went there and back");
@@ -130,7 +130,8 @@ static void check_gather(struct element_gather *gather, const struct trial *t, s
     struct guarded_array in = make_elements(t->seed, t->offset[comm.rank], own_elements(t), bytes, false);
     struct guarded_array out = make_elements(0, 0, own_entries(t), bytes, true);
     int64_t moved = 1000;
-    const hsort_status status = element_gather_run(gather, bytes, array_at(&in), array_at(&out), &moved);
+    const hsort_status status =
+        element_gather_run(gather, false, bytes, array_at(&in), array_at(&out), &moved);
     CHECK(status == HSORT_OK, "%s: %s", faults_case, comm.error);
     check_moved(t, true, bytes, moved);
     expect_gathered(t, bytes, &out);
@@ -148,7 +149,8 @@ static void check_scatter(struct element_gather *gather, const struct trial *t, 
         make_elements(~t->seed, t->entry_first[comm.rank], own_entries(t), bytes, false);
     struct guarded_array out = make_elements(0, 0, own_elements(t), bytes, true);
     int64_t moved = 1000;
-    const hsort_status status = element_scatter_run(gather, bytes, array_at(&in), array_at(&out), &moved);
+    const hsort_status status =
+        element_gather_run(gather, true, bytes, array_at(&in), array_at(&out), &moved);
     CHECK(status == HSORT_OK, "%s: %s", faults_case, comm.error);
     check_moved(t, false, bytes, moved);
     expect_scattered(t, bytes, &out);
@@ -255,12 +257,12 @@ static hsort_status walk_outside(struct element_gather *gather, const struct tri
     struct guarded_array elements = make_elements(t->seed, 0, own_elements(t), 8, true);
     int64_t moved = 0;
     const hsort_status scattered =
-        element_scatter_run(gather, 8, array_at(&entries), array_at(&elements), &moved);
+        element_gather_run(gather, true, 8, array_at(&entries), array_at(&elements), &moved);
     array_check(&elements, "what was to be scattered to");
     status_clear();
     comm.error[0] = '\0';
     const hsort_status gathered =
-        element_gather_run(gather, 8, array_at(&elements), array_at(&entries), &moved);
+        element_gather_run(gather, false, 8, array_at(&elements), array_at(&entries), &moved);
     CHECK(comm_is_alone(&comm) && scattered == gathered, "%s: %d by a scatter, %d by a gather", faults_case,
           scattered, gathered);
     element_gather_close(gather);
@@ -327,9 +329,11 @@ static hsort_status run_failing(const struct trial *t, const struct guarded_arra
     fault_pause(false);
     hsort_status status = open_gather(t, index, &gather);
     if (status == HSORT_OK)
-        status = element_gather_run(gather, t->sizes[0], array_at(&elements), array_at(&entries), &moved);
+        status =
+            element_gather_run(gather, false, t->sizes[0], array_at(&elements), array_at(&entries), &moved);
     if (status == HSORT_OK)
-        status = element_scatter_run(gather, t->sizes[1], array_at(&entries), array_at(&elements), &moved);
+        status =
+            element_gather_run(gather, true, t->sizes[1], array_at(&entries), array_at(&elements), &moved);
     fault_pause(true);
     element_gather_close(gather);
     array_drop(&elements);

@@ -1,6 +1,6 @@
 #include "mpi/exchange/pair_sorter.h"
 #include <stdlib.h>
-#include "kernels/base/lesser.h"
+#include "kernels/base/memory_parts.h"
 
 enum {
     EDGE_SHARE = 64,  /* of all pairs, those that a rank sorts apart are this part at most, */
@@ -12,12 +12,10 @@ int64_t pair_sorter_edge_pairs(const struct pair_partition *x)
     return x->in_offset[x->comm->size] / EDGE_SHARE + EDGE_LEAST;
 }
 
-/* An array of the memory from *at on, which is moved behind it. From NULL on, only to learn how many bytes there are. */
+/* An array of engine memory. */
 static void *take_part(char **at, int64_t count, size_t bytes)
 {
-    void *part = *at;
-    *at += bytes_rounded_up((size_t)count * bytes, ENGINE_ALIGNMENT);
-    return part;
+    return take_aligned(at, count, bytes, ENGINE_ALIGNMENT);
 }
 
 /* Where regions go that are sorted apart, `edge` pairs at most: to arrays of their own. */

@@ -36,7 +36,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/lesser.h"
+#include "kernels/base/memory_parts.h"
 
 enum {
     MISSES_MAX = 2,                // of estimates, after which a cut goes by middle keys
@@ -81,69 +81,48 @@ struct run_cuts {
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
-void run_cuts_close(struct run_cuts *c)
+/* Lay out a search, the struct first, then its tables, for the numbers in it. Returns their bytes. */
+static size_t lay_out_cuts(struct run_cuts *c, int ranks, void *memory)
 {
-    if (!c)
-        return;
-    free(c->range);
-    free(c->middle);
-    free(c->offer);
-    free(c->gathered);
-    free(c->of_ranks);
-    free(c->own);
-    free(c->sum);
-    free(c->rest);
-    free(c->inside);
-    free(c->missed);
-    free(c->found);
-    free(c->equal);
-    free(c->before);
-    free(c);
-}
-
-/* Ranges of all runs and cuts, of which there is one in any case. */
-static size_t count_ranges(int64_t runs, int at_once)
-{
-    return (size_t)at_once * (size_t)(runs > 0 ? runs : 1);
+    const int64_t cuts = c->at_once, ranges = cuts * c->runs;
+    char *at = memory;
+    take_table(&at, 1, sizeof *c);
+    c->range = take_table(&at, ranges, sizeof *c->range);
+    c->middle = take_table(&at, ranges, sizeof *c->middle);
+    c->offer = take_table(&at, cuts, sizeof *c->offer);
+    c->gathered = take_table(&at, ranks * cuts, sizeof *c->gathered);
+    c->of_ranks = take_table(&at, ranks, sizeof *c->of_ranks);
+    c->own = take_table(&at, cuts, sizeof *c->own);
+    c->sum = take_table(&at, cuts, sizeof *c->sum);
+    c->rest = take_table(&at, cuts, sizeof *c->rest);
+    c->inside = take_table(&at, cuts, sizeof *c->inside);
+    c->missed = take_table(&at, cuts, sizeof *c->missed);
+    c->found = take_table(&at, cuts, sizeof *c->found);
+    c->equal = take_table(&at, cuts, sizeof *c->equal);
+    c->before = take_table(&at, cuts, sizeof *c->before);
+    return (size_t)(at - (char *)memory);
 }
 
 size_t run_cuts_bytes(int ranks, int64_t runs, int at_once)
 {
-    const size_t most = (size_t)at_once, size = (size_t)ranks;
-    const size_t of_cut = sizeof(struct cut_offer) + 2 * sizeof(struct cut_count) + 4 * sizeof(int64_t) +
-                          sizeof(int) + sizeof(bool);
-    return count_ranges(runs, at_once) * (sizeof(struct cut_range) + sizeof(struct cut_offer)) +
-           size * (most + 1) * sizeof(struct cut_offer) + most * of_cut;
+    struct run_cuts c = {.runs = runs, .at_once = at_once};
+    return lay_out_cuts(&c, ranks, NULL);
 }
 
 hsort_status run_cuts_open(const struct comm *comm, int64_t runs, int at_once, struct run_cuts **cuts)
 {
-    const size_t most = (size_t)at_once, size = (size_t)comm->size, ranges = count_ranges(runs, at_once);
-    struct run_cuts *c = *cuts = fault_hit(FAULT_ALLOC) ? NULL : calloc(1, sizeof *c);
-    if (!c)
+    struct run_cuts c = {.comm = comm, .runs = runs, .at_once = at_once};
+    *cuts = fault_hit(FAULT_ALLOC) ? NULL : calloc(1, run_cuts_bytes(comm->size, runs, at_once));
+    if (!*cuts)
         return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs", (long long)runs);
-    c->comm = comm;
-    c->runs = runs;
-    c->at_once = at_once;
-    c->range = calloc(ranges, sizeof *c->range);
-    c->middle = calloc(ranges, sizeof *c->middle);
-    c->offer = calloc(most, sizeof *c->offer);
-    c->gathered = calloc(size * most, sizeof *c->gathered);
-    c->of_ranks = calloc(size, sizeof *c->of_ranks);
-    c->own = calloc(most, sizeof *c->own);
-    c->sum = calloc(most, sizeof *c->sum);
-    c->rest = calloc(most, sizeof *c->rest);
-    c->inside = calloc(most, sizeof *c->inside);
-    c->missed = calloc(most, sizeof *c->missed);
-    c->found = calloc(most, sizeof *c->found);
-    c->equal = calloc(most, sizeof *c->equal);
-    c->before = calloc(most, sizeof *c->before);
-    if (c->range && c->middle && c->offer && c->gathered && c->of_ranks && c->own && c->sum && c->rest &&
-        c->inside && c->missed && c->found && c->equal && c->before)
-        return HSORT_OK;
-    run_cuts_close(c);
-    *cuts = NULL;
-    return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs", (long long)runs);
+    lay_out_cuts(&c, comm->size, *cuts);
+    **cuts = c;
+    return HSORT_OK;
+}
+
+void run_cuts_close(struct run_cuts *c)
+{
+    free(c);
 }
 
 /* ---- 1. offer ------------------------------------------------------------------------------------------ */

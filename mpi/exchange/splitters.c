@@ -28,7 +28,7 @@
  *
  * Source   Siebert, Wolf, "Parallel sorting with minimal data", 2011 (exact splitting); Solomonik, Kale, "Highly
  *          scalable parallel sorting", 2010 (histogram sort: probes and counts for all splitters at once). */
-#include "kernels/base/lesser.h"
+#include "kernels/base/memory_parts.h"
 #include "mpi/exchange/splitters.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -82,51 +82,44 @@ static int offers_of(int size, int64_t capacity)
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
-void splitters_close(struct splitters *s)
+_Static_assert(_Alignof(key_code) <= _Alignof(max_align_t),
+               "tables of codes are aligned as take_table() does");
+
+/* Lay out a search, the struct first, then its tables, for the numbers in it. Returns their bytes. */
+static size_t lay_out_splitters(struct splitters *s, void *memory)
 {
-    if (!s)
-        return;
-    free(s->splitter);
-    free(s->offers);
-    free(s->gathered);
-    free(s->positions);
-    free(s->probes);
-    free(s->scratch);
-    free(s->own);
-    free(s->sums);
-    free(s->equal);
-    free(s->equal_before);
-    free(s);
+    const int64_t ranks = s->size, offers = s->offers_max;
+    // An interval gets SPREAD / open codes or, of many intervals, one; and two estimates.
+    const int64_t most = ranks * offers + greater(ranks, SPREAD) + 2 * ranks;
+    char *at = memory;
+    take_table(&at, 1, sizeof *s);
+    s->splitter = take_table(&at, ranks, sizeof *s->splitter);
+    s->offers = take_table(&at, 1 + offers, sizeof *s->offers);
+    s->gathered = take_table(&at, ranks * (1 + offers), sizeof *s->gathered);
+    s->positions = take_table(&at, offers, sizeof *s->positions);
+    s->probes = take_table(&at, most, sizeof *s->probes);
+    s->scratch = take_table(&at, most, sizeof *s->scratch);
+    s->own = take_table(&at, 2 * most, sizeof *s->own);
+    s->sums = take_table(&at, 2 * most, sizeof *s->sums);
+    s->equal = take_table(&at, ranks, sizeof *s->equal);
+    s->equal_before = take_table(&at, ranks, sizeof *s->equal_before);
+    return (size_t)(at - (char *)memory);
 }
 
 hsort_status splitters_open(int size, struct splitters **splitters)
 {
-    *splitters = NULL;
-    struct splitters *s = calloc(1, sizeof *s);
-    if (!s)
+    struct splitters s = {.size = size, .offers_max = offers_of(size, INT64_MAX)};
+    *splitters = calloc(1, lay_out_splitters(&s, NULL));
+    if (!*splitters)
         return status_fail(HSORT_HOST_MEMORY, "no memory for the splitters of %d ranks", size);
-    const size_t ranks = (size_t)size;
-    s->size = size;
-    s->offers_max = offers_of(size, INT64_MAX);
-    // An interval gets SPREAD / open codes or, of many intervals, one; and two estimates.
-    const size_t most = ranks * (size_t)s->offers_max + (ranks > SPREAD ? ranks : SPREAD) + 2 * ranks;
-    s->splitter = calloc(ranks, sizeof *s->splitter);
-    s->offers = calloc(1 + (size_t)s->offers_max, sizeof *s->offers);
-    s->gathered = calloc(ranks * (1 + (size_t)s->offers_max), sizeof *s->gathered);
-    s->positions = calloc((size_t)s->offers_max, sizeof *s->positions);
-    s->probes = calloc(most, sizeof *s->probes);
-    s->scratch = calloc(most, sizeof *s->scratch);
-    s->own = calloc(2 * most, sizeof *s->own);
-    s->sums = calloc(2 * most, sizeof *s->sums);
-    s->equal = calloc(ranks, sizeof *s->equal);
-    s->equal_before = calloc(ranks, sizeof *s->equal_before);
-    *splitters = s;
-    if (s->splitter && s->offers && s->gathered && s->positions && s->probes && s->scratch && s->own &&
-        s->sums && s->equal && s->equal_before)
-        return HSORT_OK;
-    splitters_close(s);
-    *splitters = NULL;
-    return status_fail(HSORT_HOST_MEMORY, "no memory for the splitters of %d ranks", size);
+    lay_out_splitters(&s, *splitters);
+    **splitters = s;
+    return HSORT_OK;
+}
+
+void splitters_close(struct splitters *s)
+{
+    free(s);
 }
 
 /* ---- intervals ----------------------------------------------------------------------------------------- */

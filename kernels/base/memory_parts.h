@@ -1,0 +1,27 @@
+/* Arrays that share one block of memory. What lays them out runs twice, at first from NULL on, to learn how large the block must be, so
+ * the two cannot differ. By an alignment of 16:
+ *
+ *     from NULL     3 x 4 bytes at 0     2 x 8 at 16     5 x 1 at 32     48 in all
+ *     from block    block                block + 16      block + 32
+ *
+ * A leaf: every layer may include it. */
+#ifndef MEMORY_PARTS_H
+#define MEMORY_PARTS_H
+
+#include "kernels/base/lesser.h"
+
+/* An array of the memory from *at on, which is moved behind it. */
+static inline void *take_aligned(char **at, int64_t count, size_t bytes, size_t alignment)
+{
+    void *part = *at;
+    *at += bytes_rounded_up((size_t)count * bytes, alignment);
+    return part;
+}
+
+/* The same in memory of malloc(). */
+static inline void *take_table(char **at, int64_t count, size_t bytes)
+{
+    return take_aligned(at, count, bytes, _Alignof(max_align_t));
+}
+
+#endif

@@ -1,26 +1,12 @@
-/* Two walks over the same two lists (element_gather.h pictures them): `wanted`, the positions that the index of this rank
- * names, sorted and so rank by rank, and `asked`, those of this rank's elements that each other rank names. The place of an
- * entry in its index is the lower part of its code, so one sort of codes gives `wanted`, the borders between its owners, and
- * the places beside it:
- *
- *     code      position | place          of the bits that the array's elements and the own entries need
- *     sorted    0 3 | 2 1 | 5 2 | 7 0     wanted 0 2 | 5 7      places 3 1 | 2 0      border: the codes below 4 0
+/* Two walks over the same two lists: element_gather.h pictures them, mpi/README.md ("Elements") says how they are made, and why no rank
+ * waits for another.
  *
  * There are P - 1 steps: in step s rank r sends to r + s and receives from r - s. Elements go in
  * slices, through two buffers; a slice of the sender and one of the receiver are the same elements:
  *
  *     gather     owner    in  --take, at asked-->   slice --sendrecv--> in_slice  --place, at places-->  out
  *     scatter             in  --take, at places-->  slice --sendrecv--> in_slice  --place, at asked-->   out   the owner
- *     positions           wanted  ----copy------->  slice --sendrecv--> asked                                      the owner
- *
- * Only what is sent may come to be mapped by others (transport.h). All of it lies in the one slice, which outlasts the gather,
- * so that mappings are opened once, and the rest can be freed when nobody needs it.
- *
- * The slices of a step are as many as the longer of its two lists has. Both ranks of a pair know the list between them, and
- * count its slices from the first on; where a side's list has ended it sends or receives 0 bytes. So no rank has to know what
- * its peers do with others.
- *
- * All ranks agree that nothing has failed before a list moves: only then do both sides know its length. */
+ *     positions           wanted  ----copy------->  slice --sendrecv--> asked                                      the owner */
 #include "mpi/exchange/element_gather.h"
 #include <stdlib.h>
 #include <string.h>

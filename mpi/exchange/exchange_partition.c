@@ -4,22 +4,9 @@
  *
  *     rank 0   9 2 6 c 1 5    --partition-->   2 1 | 6 5 | 9 | c          regions: 0-3 4-7 8-b c-f
  *     rank 1   b 3 e 0 8 7                     3 0 | 7 | b 8 | e
- *                                              region 0 and 1     for rank 0, with 2 1 3 0 | 6 5 7 of both
- *                                              region 2 and 3     for rank 1,      9 b 8 | c e
+ *     rank 0 wants six keys                    2 1 3 0 | 6 5 7            fetched, sorted, and the first six taken
  *
- * A rank is to hold the keys of certain global positions, however regions fall: a region across a boundary is
- * sorted by all ranks that want keys of it, and each takes its own part. Here rank 0 wants positions 0 to 5,
- * and region 1 is 4 to 6:
- *
- *     rank 0   0 1 2 3 | 4 .. 5 of (5 6 7)          rank 1   6 of (5 6 7) | 8 9 b | c e
- *
- * So the counts are exact, and equal keys need no order: there is nothing else to tell them by.
- *
- * A value that has a large part of the keys has a region of its own (engine_partition.h). Its keys are counted, but stay:
- * each rank writes the value as often as it wants it. Here 7 is one; only 3 and 9 travel:
- *
- *     rank 0   9 7 7 2 7    --partition-->   2 | 9     in all  2, 6 and 2 keys     positions 0 to 4   2 3 | 7 7 7
- *     rank 1   7 3 7 7 8                     3 | 8     begin   0, 2 and 8          positions 5 to 9   7 7 7 | 8 9
+ * mpi/README.md ("Partition") goes on with it: why counts are exact all the same, and what becomes of values that repeat.
  *
  * On each rank, batches of some regions; two slots for what is fetched:
  *

@@ -1,9 +1,7 @@
 /* The table of exchanges, and the plain rule by which AUTO takes one of them.
  *
- * A rule and no measurement: it depends on the engine, the number of ranks, the size of a shard and whether
- * paths pack, and on nothing else. So it costs nothing when a context is made, and is the same on every rank and in every run. Not by
- * measured rates: they would choose otherwise only where a sort takes a few milliseconds. mpi/README.md holds
- * the rule against the cost model. */
+ * No measurement: so it costs nothing when a context is made, and is the same on every rank and in every run. mpi/README.md holds it
+ * against the cost model. */
 #include "mpi/exchange/exchange.h"
 
 _Static_assert(EXCHANGES == HSORT_EXCHANGES - 1, "all exchanges of the public list but AUTO have an entry");

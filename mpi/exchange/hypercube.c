@@ -6,11 +6,8 @@
  *     mask     1     3  1     7  2  1
  *     round    0     1  2     3  4  5
  *
- * Mirroring the first round, instead of sorting every second group downwards, keeps every comparator
- * ascending: the lower rank always takes the lower keys. Two things follow. Shards in order already stay
- * where they are. And a rank that does not exist may be thought of as holding +infinity for ever, so any
- * number of ranks works: pairs with it are skipped. (With alternating directions +infinity would have to
- * travel through the ranks that do exist.) */
+ * So every comparator ascends, the lower rank always takes the lower keys, and pairs with a rank that does not exist are skipped:
+ * mpi/README.md says why. */
 #include "mpi/exchange/hypercube.h"
 
 static int dimensions(int size)

@@ -10,9 +10,7 @@
  *     STREAM_WORK   sort batch 0    group 2      sort batch 1    group 3
  *     messages      group 0         group 1                      group 2
  *
- * A chunk is sent as it is where its path is fast, where it is shorter than a block, or where it is of a region that is wanted as
- * it is, too: by this rank, or by one whose path is fast. A chunk of a region that several others want is packed once. What
- * order_regions() does not bring in order is packed to more bytes. */
+ * mpi/README.md says which chunks are sent as they are. One of a region that several others want is packed once. */
 #ifndef PACKED_CHUNKS_H
 #define PACKED_CHUNKS_H
 

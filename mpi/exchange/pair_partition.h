@@ -4,12 +4,8 @@
  *     rank 0   7a 2b 9c 2d   --split-->   2b 2d | 7a 9c         1x comes behind it      sorted  1x 2b 2d 7a
  *     rank 1   8y 1x 9z 7w                1x | 8y 9z 7w         7a 9c                           7w 8y 9c 9z
  *
- * Where a rank's part begins or ends inside of a region, as 7a | 7w do here, it fetches all of that region, sorts it apart, and
- * takes its own pairs of it (pair_plan.h).
- *
- * Every rank holds at first what it has split, then what comes, peer by peer. Of a peer that shows its memory a few regions at a
- * time are copied while those before are sorted; from the others all come before that, by messages
- * (column_messages.h):
+ * A rank's part may begin or end inside of a region, as 7a | 7w do here: pair_plan.h. Every rank holds at first what it has split,
+ * then what comes, peer by peer; what comes by messages (column_messages.h) is there before the first sort:
  *
  *     first half    own regions | of rank 1: its pairs of regions 0, 1, 2 .. | of rank 2: ..
  *     STREAM_IN     regions 0, 1 of rank 1, 2    regions 2, 3 ..

@@ -15,12 +15,8 @@
  *     keys below 4    rank 0   1   rank 1   2   one 4 more is needed, and the lower rank gives it:
  *     cuts            rank 0   2   rank 1   2   1 4 | 4 7     0 2 | 4 9
  *
- * Keys are offered from evenly spread positions, as many from each rank, so the first round leaves of n keys
- * some n / OFFERS to each splitter, whatever the keys are like; later rounds share the same number of probes
- * between the open splitters: three or four rounds for 2^32 keys on 8 ranks. The spread codes are the
- * guarantee: they cut what codes a splitter may have to a half at least, so no input takes more than
- * rounds_most(). Bisection by codes alone would take a round per bit of every key; offers alone might
- * never reach a splitter whose keys all lie on one busy rank.
+ * The spread codes are the guarantee: no input takes more than rounds_most(). Bisection by codes alone would take a round per bit of
+ * every key; offers alone might never reach a splitter whose keys all lie on one busy rank.
  *
  * What a rank offers is chosen from where its own keys lie and needs no label: a probe is of use to the
  * interval it falls into. Message lengths follow from the number of ranks, the capacity and what all ranks

@@ -1,11 +1,5 @@
-/* Two transports, staged and mpi: messages, a few of which are under way at once in both directions.
- *
- *     staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory. Needs nothing of the MPI
- *              library, so it is the path that works everywhere. The ring is small: pinning the data itself would
- *              cost more than moving it
- *     mpi      MPI is handed engine memory: for the host engine any MPI will do, for the cuda engine it must be
- *              CUDA-aware. Only Isend and Irecv of contiguous bytes: collectives, derived datatypes and one-sided
- *              calls on device memory fail in libraries whose point-to-point messages work
+/* Two transports, staged and mpi (transport.h): messages, a few of which are under way at once in both directions. The ring of staged
+ * is small: pinning the data itself would cost more than moving it.
  *
  * A transfer is two directions of messages, to and from any peers: the chunks of one sendrecv(), or those of a stream,
  * which its user names one by one. Each takes these steps, always in order of its number in its direction, and SLOTS

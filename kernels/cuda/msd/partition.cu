@@ -218,9 +218,7 @@ static hsort_status cuda_scatter_to_rooms(struct engine *base, int key_bytes, co
     const int last = ENGINE_REGIONS - 1;
     memcpy(begins, result->not_greater, ENGINE_REGIONS * sizeof *begins);
     begins[ENGINE_REGIONS] = begins[last] + (result->less[last] & 1 ? 0 : counts[last]);
-    *done = result->verdict == ROOMS_MOVED     ? SCATTER_MOVED
-            : result->verdict == ROOMS_COUNTED ? SCATTER_COUNTED
-                                               : SCATTER_NOTHING;
+    *done = (enum engine_scattered)result->verdict;
     return HSORT_OK;
 }
 

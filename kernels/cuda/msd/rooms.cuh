@@ -25,13 +25,6 @@ enum {
     ROOM_COUNTED_MORE = 9 /* keys, as if they were counted, too: where none is, there may be some */
 };
 
-/* What has become of the keys, for the host. */
-enum rooms_verdict {
-    ROOMS_NOT_COUNTED,
-    ROOMS_COUNTED, /* and where regions lie without gaps is set */
-    ROOMS_MOVED
-};
-
 template <typename K>
 static __device__ bool region_moves(const struct level_tables<K> &level, int region)
 {
@@ -71,8 +64,8 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     }
 }
 
-/* Tell the host the keys of each region, as place_regions_kernel() does, and where they begin. If they did not fit, set where they lie
- * without gaps. One block. */
+/* Tell the host the keys of each region, as place_regions_kernel() does, where they begin, and what has been done (`enum
+ * engine_scattered`). If they did not fit, set where they lie without gaps. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     tell_rooms_kernel(struct level_tables<K> level, volatile int64_t *told, volatile int64_t *begins,
@@ -91,7 +84,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     if (overflows)
         set_bucket(level.buckets, region, {begin, begin, moves ? begin + keys : 0});
     if (region == 0)
-        *verdict = level.head->is_done ? ROOMS_NOT_COUNTED : overflows ? ROOMS_COUNTED : ROOMS_MOVED;
+        *verdict = level.head->is_done ? SCATTER_NOTHING : overflows ? SCATTER_COUNTED : SCATTER_MOVED;
 }
 
 #endif

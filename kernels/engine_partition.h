@@ -97,17 +97,12 @@ struct engine_partition_ops {
      * are wanted, not so many as there are.
      *   scratch  [the sum of region_scratch() over the regions of several values]
      *   raw      all but from and first is read: decode: out gets the bits that the codes stand for; of numbered keys that
-     *            want them the positions, int64_t
+     *            want them the positions, int64_t. NULL: out gets the codes, in order as far as that goes
      * What does not fit the kernels is left in `out` in no order, as codes, within the bounds of its region, for
-     * settle_regions(). */
+     * settle_regions(); which does not know of it if raw is NULL. */
     hsort_status (*sort_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
                                  const struct engine_piece *pieces, int count, const struct raw_keys *raw,
                                  void *workspace, void *scratch, void *out);
-
-    /* As sort_regions(), of codes to codes; but what does not fit the kernels stays in no order, and settle_regions() does not know. */
-    hsort_status (*order_regions)(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                  const struct engine_piece *pieces, int count, void *workspace,
-                                  void *scratch, void *out);
 
     /* Sort what sort_regions() has left since the last call of this, or since keys were scattered, where it lies in
      * `out`, which must still be there. *unsorted: it was too much for that, and somebody has to sort all of it. What is in no order

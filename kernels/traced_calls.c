@@ -316,16 +316,10 @@ static hsort_status traced_sort_regions(struct engine *engine, int key_bytes, co
                                         const struct engine_piece *pieces, int count,
                                         const struct raw_keys *raw, void *workspace, void *scratch, void *out)
 {
-    const struct traced_call call = begin_work(engine, "sort regions", piece_keys(pieces, count));
+    const struct traced_call call =
+        begin_work(engine, raw ? "sort regions" : "order regions", piece_keys(pieces, count));
     return traced_end(&call, call.own->partition->sort_regions(engine, key_bytes, map, pieces, count, raw,
                                                                workspace, scratch, out));
-}
-
-static hsort_status traced_order_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                         const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out)
-{
-    const struct traced_call call = begin_work(engine, "order regions", piece_keys(pieces, count));
-    return traced_end(&call, call.own->partition->order_regions(engine, key_bytes, map, pieces, count, workspace, scratch, out));
 }
 
 static hsort_status traced_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,
@@ -375,7 +369,6 @@ static void wrap_groups(struct traced_tables *t, const struct engine_ops *own)
         t->partition.scatter = traced_scatter;
         t->partition.scatter_to_rooms = traced_scatter_to_rooms;
         t->partition.sort_regions = traced_sort_regions;
-        t->partition.order_regions = traced_order_regions;
         t->partition.settle_regions = traced_settle_regions;
         t->ops.partition = &t->partition;
     }

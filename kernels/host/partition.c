@@ -378,6 +378,8 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
     char *radix = radix_space(threads, workspace);
     struct region_place regions[ENGINE_PIECES_MAX];
     TRY(kernel_takes("sort of regions", key_bytes));
+    const struct raw_keys codes = {.map = keymap_of_codes(key_bytes)};
+    raw = raw ? raw : &codes;
     const int found = copy_pieces(threads, key_bytes, map, pieces, count, out, regions);
     const int64_t all = regions[found - 1].start + regions[found - 1].keys;
     const int team = all < PARALLEL_COUNT ? 1 : threads;
@@ -390,13 +392,6 @@ static hsort_status host_sort_regions(struct engine *engine, int key_bytes, cons
             sort_region(1, key_bytes, &regions[i], raw,
                         radix + (size_t)omp_get_thread_num() * radix_workspace(1), scratch, out);
     return HSORT_OK;
-}
-
-static hsort_status host_order_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                       const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out)
-{
-    const struct raw_keys codes = {.map = keymap_of_codes(key_bytes)};
-    return host_sort_regions(engine, key_bytes, map, pieces, count, &codes, workspace, scratch, out);
 }
 
 static hsort_status host_settle_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,
@@ -425,6 +420,5 @@ const struct engine_partition_ops host_partition_ops = {
     .scatter_to_rooms = host_scatter_to_rooms,
     .region_scratch = host_region_scratch,
     .sort_regions = host_sort_regions,
-    .order_regions = host_order_regions,
     .settle_regions = host_settle_regions,
 };

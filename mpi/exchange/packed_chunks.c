@@ -177,8 +177,8 @@ static hsort_status queue_group(struct packed_chunks *p)
     struct engine *engine = space->x->engine;
     const int width = space->x->key_bytes;
     list_group(p);
-    TRY(engine->ops->partition->order_regions(engine, width, space->map, p->piece, p->regions, space->x->memory, space->scratch,
-                                              space->unpacked));
+    TRY(engine->ops->partition->sort_regions(engine, width, space->map, p->piece, p->regions, NULL,
+                                             space->x->memory, space->scratch, space->unpacked));
     return engine->ops->packing->pack(engine, width, p->packing, p->chunks);
 }
 

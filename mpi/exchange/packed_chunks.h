@@ -4,7 +4,7 @@
  * in another:
  *
  *     keys by region      | a a | b b b | c | d d | e e e | ...        a, c for rank 4, e for rank 5: their first batches
- *     order_regions()     | a' a' | c' | e' e' e' |                    beside
+ *     sort_regions()      | a' a' | c' | e' e' e' |                    beside
  *     pack()              | 4 | b b b | 2 | d d | 7 3 |  ...           each back to where its keys were
  *
  *     STREAM_WORK   sort batch 0    group 2      sort batch 1    group 3

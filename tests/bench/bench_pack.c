@@ -1,4 +1,4 @@
-/* How fast keys are made ready to be sent in fewer bytes, and keys again: order_regions(), pack() and unpack() of engine.h, as
+/* How fast keys are made ready to be sent in fewer bytes, and keys again: sort_regions(), pack() and unpack() of engine.h, as
  * packed_chunks.c calls them, for groups of chunks of several lengths.
  *
  *     bench_pack host|cuda [THREADS [KEYS]]       THREADS of host; 8-byte keys, uniform, default 2^26
@@ -83,8 +83,8 @@ static void run_step(struct shard *s, int step, int regions, int chunk)
                                                              s->at[end] - s->at[region], &s->bytes[region], false};
         }
         if (step == 0 && count > 0)
-            must(ops->partition->order_regions(engine, WIDTH, &s->map, pieces, count, s->workspace, s->scratch,
-                                               (char *)s->ordered + s->at[first] * WIDTH),
+            must(ops->partition->sort_regions(engine, WIDTH, &s->map, pieces, count, NULL, s->workspace,
+                                              s->scratch, (char *)s->ordered + s->at[first] * WIDTH),
                  "order");
         else if (step > 0 && number > 0)
             must(step == 1 ? ops->packing->pack(engine, WIDTH, packings, number)

@@ -1,6 +1,6 @@
-/* Regions in order as far as that goes, order_regions(): `test_order_regions host [THREADS]` or `cuda`. Some regions of a shard are
- * sorted, before and after others are ordered; then what is left of the sorted ones is settled. Every region has its keys,
- * uniform ones are in order; and what settle_regions() sorts are the sorted regions, not those that were ordered. */
+/* Regions in order as far as that goes, sort_regions() without raw keys: `test_order_regions host [THREADS]` or `cuda`. Some regions
+ * of a shard are sorted, before and after others are ordered; then what is left of the sorted ones is settled. Every region has its
+ * keys, uniform ones are in order; and what settle_regions() sorts are the sorted regions, not those that were ordered. */
 #include "tests/kernels/partition_trial.h"
 #include "tests/support/pretend.h"
 
@@ -54,10 +54,8 @@ static void treat_regions(struct shard *s, int first, int step, bool sort, const
                 pieces[count++] = (struct engine_piece){(char *)buffer_keys(&s->to) + s->starts[end] * width, s->counts[end], end};
         char *to = (char *)buffer_keys(out) + s->starts[region] * width;
         if (count > 0)
-            must(sort ? ops->partition->sort_regions(engine, width, &s->regions, pieces, count, &codes, buffer_keys(&s->workspace),
-                                                     buffer_keys(&s->scratch), to)
-                      : ops->partition->order_regions(engine, width, &s->regions, pieces, count, buffer_keys(&s->workspace),
-                                                      buffer_keys(&s->scratch), to),
+            must(ops->partition->sort_regions(engine, width, &s->regions, pieces, count, sort ? &codes : NULL,
+                                              buffer_keys(&s->workspace), buffer_keys(&s->scratch), to),
                  "regions");
         region = end - 1;
     }

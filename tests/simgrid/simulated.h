@@ -16,7 +16,7 @@ struct modelled {
     double merge_keys_per_s; /* keys of the result, one pass over 2 to 16 runs */
     double copy_bytes_per_s; /* inside the GPU's memory, read and written both counted */
     double count_keys_per_s, scatter_keys_per_s, regions_keys_per_s, map_s; /* of partition: engine_partition_ops */
-    double group_s;          /* what order_regions() takes besides its rate */
+    double group_s;          /* what sort_regions() to codes takes besides its rate */
     double call_s;           /* a kernel, from its launch until the host knows that it is done */
     double nvlink_bytes_per_s, nvlink_s, network_bytes_per_s, network_s; /* as platform.cpp has them */
     int per_node;

@@ -4,7 +4,7 @@
  *     sort          keys / sort_keys_per_s
  *     merge, runs   keys / merge_keys_per_s; of runs the same for each pass over up to 16 of them
  *     copy          2 * bytes / copy_bytes_per_s; out of a peer's memory bytes / nvlink_bytes_per_s
- *     partition     keys / the rates of count, scatter and sort_regions; order_regions: group_s more; a map takes map_s for 2^16
+ *     partition     keys / the rates of count, scatter and sort_regions; to codes: group_s more; a map takes map_s for 2^16
  *                   keys of the sample
  *     pack, unpack  3 and 2 times the keys' bytes / copy_bytes_per_s
  *     each call     call_s more; gather and search, which touch few keys, only that
@@ -335,6 +335,7 @@ static hsort_status timed_rooms(struct engine *engine, int key_bytes, const stru
                                              begins, done);
 }
 
+/* Without raw: short regions of many chunks; what such a call takes besides its rate is known of short sorts. */
 static hsort_status timed_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
                                   const struct engine_piece *pieces, int count, const struct raw_keys *raw,
                                   void *workspace, void *scratch, void *out)
@@ -342,19 +343,8 @@ static hsort_status timed_regions(struct engine *engine, int key_bytes, const st
     double keys = 0;
     for (int i = 0; i < count; i++)
         keys += (double)pieces[i].count;
-    queue(STREAM_WORK, passes(keys, modelled.regions_keys_per_s));
+    queue(STREAM_WORK, (raw ? 0 : modelled.group_s) + passes(keys, modelled.regions_keys_per_s));
     return host->partition->sort_regions(engine, key_bytes, map, pieces, count, raw, workspace, scratch, out);
-}
-
-/* Short regions of many chunks: what such a call takes besides its rate is known of short sorts. */
-static hsort_status timed_order(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out)
-{
-    double keys = 0;
-    for (int i = 0; i < count; i++)
-        keys += (double)pieces[i].count;
-    queue(STREAM_WORK, modelled.group_s + passes(keys, modelled.regions_keys_per_s));
-    return host->partition->order_regions(engine, key_bytes, map, pieces, count, workspace, scratch, out);
 }
 
 static hsort_status timed_settle(struct engine *engine, int key_bytes, const struct raw_keys *raw, void *workspace,
@@ -441,7 +431,6 @@ static void replace_partition(void)
     partition.scatter = timed_scatter;
     partition.scatter_to_rooms = timed_rooms;
     partition.sort_regions = timed_regions;
-    partition.order_regions = timed_order;
     partition.settle_regions = timed_settle;
     ops.partition = &partition;
     ops.packing = &packing;

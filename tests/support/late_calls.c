@@ -338,7 +338,7 @@ static hsort_status late_write_counted(struct engine *engine, int key_bytes,
 struct regions_call {
     int key_bytes;
     const struct engine_map *map;
-    const struct raw_keys *raw; /* NULL: order_regions() */
+    const struct raw_keys *raw;
     void *workspace, *scratch, *out;
     const struct engine_piece *pieces;
     int count;
@@ -370,11 +370,8 @@ static hsort_status late_scatter(struct engine *engine, int key_bytes, const str
 static hsort_status run_regions(struct engine *engine, const void *call)
 {
     const struct regions_call *c = call;
-    const struct engine_partition_ops *own = late_own->partition;
-    return c->raw ? own->sort_regions(engine, c->key_bytes, c->map, c->pieces, c->count, c->raw, c->workspace,
-                                      c->scratch, c->out)
-                  : own->order_regions(engine, c->key_bytes, c->map, c->pieces, c->count, c->workspace,
-                                       c->scratch, c->out);
+    return late_own->partition->sort_regions(engine, c->key_bytes, c->map, c->pieces, c->count, c->raw,
+                                             c->workspace, c->scratch, c->out);
 }
 
 static hsort_status late_sort_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
@@ -396,13 +393,6 @@ static hsort_status late_sort_regions(struct engine *engine, int key_bytes, cons
     for (int i = 0; i < count; i++)
         late_touch(pieces[i].keys, pieces[i].count);
     return HSORT_OK;
-}
-
-static hsort_status late_order_regions(struct engine *engine, int key_bytes, const struct engine_map *map,
-                                       const struct engine_piece *pieces, int count, void *workspace,
-                                       void *scratch, void *out)
-{
-    return late_sort_regions(engine, key_bytes, map, pieces, count, NULL, workspace, scratch, out);
 }
 
 struct pairs_call {
@@ -515,7 +505,6 @@ void late_put_calls(struct late_tables *tables)
     ops->write_counted = late_write_counted;
     tables->partition.scatter = late_scatter;
     tables->partition.sort_regions = late_sort_regions;
-    tables->partition.order_regions = late_order_regions;
     tables->pairs.sort_regions = late_sort_pairs;
     tables->packing.pack = late_pack;
     tables->packing.unpack = late_unpack;

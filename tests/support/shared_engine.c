@@ -249,7 +249,7 @@ static hsort_status sort_regions(struct engine *engine, int key_bytes, const str
                                           out));
     for (int i = 0; i < count; i++)
         shared_written += pieces[i].keys ? 0 : pieces[i].count;
-    if (!shared_leaves_regions || sorts++ % 3 == 0)
+    if (!bits || !shared_leaves_regions || sorts++ % 3 == 0)
         return HSORT_OK;
     char *first = out;
     for (int i = 0; i < count;) {

@@ -25,7 +25,7 @@ extern bool shared_can_partition;
 /* Engines that are opened now share nothing: their limits of memory hold. */
 extern bool shared_is_off;
 
-/* Two of three sort_regions() leave the ends of each region exchanged; every second settle_regions() says
+/* Two of three sort_regions() of raw keys leave the ends of each region exchanged; every second settle_regions() says
  * that this is too much to be settled, as an engine may. */
 extern bool shared_leaves_regions;
 

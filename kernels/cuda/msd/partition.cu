@@ -128,6 +128,7 @@ static hsort_status begin_count(struct cuda_engine *engine, const struct engine_
     struct region_counts *regions = memory.first.region_counts;
     TRY_CUDA(cudaMemcpyAsync(memory.split, map, sizeof *memory.split, cudaMemcpyDefault, stream));
     TRY_CUDA(cudaMemsetAsync(regions, 0, sizeof *regions, stream));
+    TRY_CUDA(cudaMemsetAsync(memory.first.left_count, 0, sizeof *memory.first.left_count, stream));
     return cuda_check(cudaMemsetAsync(memory.level.left_count, 0, sizeof *memory.level.left_count, stream),
                       "count of regions");
 }
@@ -298,18 +299,35 @@ static hsort_status add_fill(struct cuda_engine *engine, const struct raw_keys *
     return HSORT_OK;
 }
 
+/* The tables of levels for the pieces of a call. settled: what they leave is sorted later; else it is forgotten, counted where nobody
+ * looks. */
+template <typename K>
+static struct level_tables<K> tables_of_pieces(void *workspace, bool settled) {
+    const struct partition_memory<K> memory = lay_out_partition<K>(workspace);
+    struct level_tables<K> level = memory.level;
+    if (!settled) {
+        level.left_count = memory.first.left_count;
+        level.left_room = 0;
+    }
+    return level;
+}
+
 static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const struct engine_map *map,
                                       const struct engine_piece *pieces, int count,
                                       const struct raw_keys *raw, void *workspace, void *scratch, void *out)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
+    const bool settled = raw != NULL;
+    struct raw_keys codes = {};
     device_scope scope(engine);
     TRY(kernel_takes("sort of regions", key_bytes));
+    codes.map = keymap_of_codes(key_bytes);
+    raw = settled ? raw : &codes;
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
         struct level_input input = {};
         struct value_fills<K> fills = {};
-        const struct level_tables<K> level = lay_out_partition<K>(workspace).level;
+        const struct level_tables<K> level = tables_of_pieces<K>(workspace, settled);
         int64_t scratch_used = 0, place = (int64_t)((uintptr_t)out / sizeof(K)), keys;
         for (int i = 0, end; i < count; i = end, place += keys) {
             K value;
@@ -331,30 +349,6 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
         TRY(queue_fills(engine, raw, fills));
         return queue_regions(engine, input, raw, level, (K *)scratch + scratch_used);
     });
-}
-
-/* What the level leaves goes behind what was left before, and is forgotten: the number is put back. */
-static hsort_status cuda_order_regions(struct engine *base, int key_bytes, const struct engine_map *map,
-                                       const struct engine_piece *pieces, int count, void *workspace, void *scratch, void *out)
-{
-    struct cuda_engine *engine = (struct cuda_engine *)base;
-    cudaStream_t stream = engine->streams[STREAM_WORK];
-    struct raw_keys codes = {};
-    uint32_t *left_count = NULL, *kept = NULL;
-    codes.map = keymap_of_codes(key_bytes);
-    TRY(with_key_type(key_bytes, [&](auto key) {
-        const struct partition_memory<decltype(key)> memory = lay_out_partition<decltype(key)>(workspace);
-        left_count = memory.level.left_count;
-        kept = memory.kept_count;
-        return HSORT_OK;
-    }));
-    {
-        device_scope scope(engine);
-        TRY_CUDA(cudaMemcpyAsync(kept, left_count, sizeof *kept, cudaMemcpyDefault, stream));
-    }
-    TRY(cuda_sort_regions(base, key_bytes, map, pieces, count, &codes, workspace, scratch, out));
-    device_scope scope(engine);
-    return cuda_check(cudaMemcpyAsync(left_count, kept, sizeof *kept, cudaMemcpyDefault, stream), "regions in order");
 }
 
 /* Another level for those of a list for which scratch [room] suffices, as its segments. The others are stored as they are, in no
@@ -433,6 +427,5 @@ const struct engine_partition_ops cuda_partition_ops = {
     .scatter_to_rooms = cuda_scatter_to_rooms,
     .region_scratch = cuda_region_scratch,
     .sort_regions = cuda_sort_regions,
-    .order_regions = cuda_order_regions,
     .settle_regions = cuda_settle_regions,
 };

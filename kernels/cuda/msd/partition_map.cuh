@@ -23,7 +23,6 @@ struct partition_memory {
     struct split<K> *split;
     struct level_tables<K> level, first;
     struct left_bucket *left[2];
-    uint32_t *kept_count; /* of what is left */
     size_t bytes;
 };
 
@@ -39,7 +38,6 @@ static struct partition_memory<K> lay_out_partition(void *workspace) {
     memory.level.left_room = LEFT_OF_REGIONS;
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, LEFT_OF_REGIONS);
-    memory.kept_count = take_array<uint32_t>(&next, 1);
     memory.first.region_counts = take_array<struct region_counts>(&next, 1);
     memory.bytes = (size_t)(next - (char *)workspace);
     memory.level.next_left = memory.left[0];

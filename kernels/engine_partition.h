@@ -67,11 +67,10 @@ struct engine_partition_ops {
     bool (*region_value)(const struct engine *engine, int key_bytes, const struct engine_map *map, int region,
                          uint64_t *code);
 
-    /* Keys of each region; and is some key followed by a larger one (*ascends), by a smaller one (*descends)?
-     * raw as for sample(); counts [ENGINE_REGIONS] on the host. Waits for the result. */
+    /* Keys of each region; and is some key followed by a smaller one (*descends)? raw as for sample(); counts [ENGINE_REGIONS] on the
+     * host. Waits for the result. */
     hsort_status (*count)(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
-                          const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends,
-                          bool *descends);
+                          const struct engine_map *map, void *workspace, int64_t *counts, bool *descends);
 
     /* Put the codes of the keys at raw->from [count] into `to` [count], region by region, without gaps; but
      * those of regions of one value nowhere. count() has just counted them, or scatter_to_rooms(), with the same map and workspace.

@@ -279,11 +279,11 @@ static hsort_status traced_make_map(struct engine *engine, int key_bytes, const 
 
 static hsort_status traced_count_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                          int64_t count, const struct engine_map *map, void *workspace,
-                                         int64_t *counts, bool *ascends, bool *descends)
+                                         int64_t *counts, bool *descends)
 {
     const struct traced_call call = begin_work(engine, "count regions", count);
-    return traced_end(&call, call.own->partition->count(engine, key_bytes, raw, count, map, workspace, counts,
-                                                        ascends, descends));
+    return traced_end(
+        &call, call.own->partition->count(engine, key_bytes, raw, count, map, workspace, counts, descends));
 }
 
 static hsort_status traced_scatter(struct engine *engine, int key_bytes, const struct raw_keys *raw,

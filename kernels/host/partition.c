@@ -58,7 +58,7 @@ _Static_assert(BOUNDS * sizeof(bound_u128) <= sizeof(struct engine_map), "the bo
 struct partition_part {
     // Place of its next key of a region, or NOWHERE; before that: their number.
     _Alignas(ALIGNMENT) int64_t next[ENGINE_REGIONS];
-    bool ascends, descends;
+    bool descends;
 };
 
 /* What lies behind them: [radix_workspace(threads)]. */
@@ -203,26 +203,25 @@ static void count_parts(int threads, int key_bytes, const struct raw_keys *raw, 
                  part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
 }
 
-/* Do keys ascend or descend in some part? */
-static void look_at_parts(const struct partition_part *parts, int number, bool *ascends, bool *descends)
+/* Do keys descend in some part? */
+static bool any_descends(const struct partition_part *parts, int number)
 {
-    *ascends = *descends = false;
-    for (int part = 0; part < number; part++) {
-        *ascends |= parts[part].ascends;
-        *descends |= parts[part].descends;
-    }
+    bool descends = false;
+    for (int part = 0; part < number; part++)
+        descends |= parts[part].descends;
+    return descends;
 }
 
 static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                          int64_t count, const struct engine_map *map, void *workspace,
-                                         int64_t *counts, bool *ascends, bool *descends)
+                                         int64_t *counts, bool *descends)
 {
     const int threads = host_threads(engine);
     struct partition_part *parts = workspace;
     int64_t begins[ENGINE_REGIONS + 1];
     TRY(kernel_takes("count of regions", key_bytes));
     count_parts(threads, key_bytes, raw, count, map, parts);
-    look_at_parts(parts, threads, ascends, descends);
+    *descends = any_descends(parts, threads);
     place_parts(key_bytes, map, false, 0, parts, threads, counts, begins);
     return HSORT_OK;
 }
@@ -252,12 +251,10 @@ static hsort_status host_scatter_to_rooms(struct engine *engine, int key_bytes, 
 {
     const int threads = host_threads(engine);
     struct partition_part *parts = workspace;
-    bool ascends, descends;
     *done = SCATTER_NOTHING;
     TRY(kernel_takes("scatter to rooms", key_bytes));
     count_parts(threads, key_bytes, raw, count, map, parts);
-    look_at_parts(parts, threads, &ascends, &descends);
-    if (!descends)
+    if (!any_descends(parts, threads))
         return HSORT_OK;
     place_parts(key_bytes, map, false, (room - count) / ENGINE_REGIONS, parts, threads, counts, begins);
     TRY(host_partition_scatter(engine, key_bytes, raw, count, map, workspace, to));

@@ -55,7 +55,7 @@ static inline int NAMED(next_codes)(const struct raw_keys *raw, int64_t at, int6
 static void NAMED(count_part)(const struct raw_keys *raw, int64_t from, int64_t until,
                               const NAMED(bound) * bounds, struct partition_part *part)
 {
-    bool ascends = false, descends = false;
+    bool descends = false;
     memset(part->next, 0, sizeof part->next);
     NAMED(bound) before = until > from ? NAMED(code_at)(raw, from > 0 ? from - 1 : 0) : 0;
     for (int64_t i = from; i < until; i += TOGETHER) {
@@ -63,13 +63,11 @@ static void NAMED(count_part)(const struct raw_keys *raw, int64_t from, int64_t 
         int regions[TOGETHER];
         const int found = NAMED(next_codes)(raw, i, until, bounds, codes, regions);
         for (int j = 0; j < found; j++) {
-            ascends |= codes[j] > before;
             descends |= codes[j] < before;
             before = codes[j];
             part->next[regions[j]]++;
         }
     }
-    part->ascends = ascends;
     part->descends = descends;
 }
 

@@ -191,12 +191,12 @@ static hsort_status find_own_regions(struct exchange *x, int64_t count, int64_t 
     const struct engine_partition_ops *ops = x->engine->ops->partition;
     const struct engine_map *map = &p->map->agreed.map;
     enum engine_scattered done = SCATTER_NOTHING;
-    bool ascends, descends = true;
+    bool descends = true;
     if (x->scratch_keys > x->capacity)
         TRY(ops->scatter_to_rooms(x->engine, x->key_bytes, x->raw, count, map, x->memory, x->scratch,
                                   x->scratch_keys, own, own + FOUND_BEGINS, &done));
     if (done == SCATTER_NOTHING)
-        TRY(ops->count(x->engine, x->key_bytes, x->raw, count, map, x->memory, own, &ascends, &descends));
+        TRY(ops->count(x->engine, x->key_bytes, x->raw, count, map, x->memory, own, &descends));
     p->moved = done == SCATTER_MOVED;
     if (!p->moved)
         place_regions(p->plan, own, own + FOUND_BEGINS);

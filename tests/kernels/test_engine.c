@@ -510,7 +510,7 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     key_code code = 0;
     int64_t number, other_number;
     size_t bytes;
-    bool flag, other_flag;
+    bool flag;
     void *result;
     int i = 0;
 #define CALL(group, function, ...)                       \
@@ -535,7 +535,7 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
          &(struct sample_share){0, STRANGE_COUNT, STRANGE_COUNT, ENGINE_SAMPLE_LOG_MIN, 0, 1}, other, words)
     CALL(partition->, make_map, STRANGE_BYTES, words, ENGINE_SAMPLE_LOG_MIN, STRANGE_COUNT, false, other, other,
          &regions, &flag)
-    CALL(partition->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, counts, &flag, &other_flag)
+    CALL(partition->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, counts, &flag)
     CALL(partition->, scatter, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, other)
     CALL(partition->, sort_regions, STRANGE_BYTES, &regions, &piece, 1, &raw, other, other, other)
 #undef CALL

@@ -21,7 +21,7 @@ static bool scatter_keys(struct shard *s, const char *keys)
     const int width = s->map.key_bytes;
     const struct raw_keys raw = {.map = s->map, .from = buffer_keys(&s->keys)};
     void *workspace = buffer_keys(&s->workspace);
-    bool made, up, down;
+    bool made, down;
     uint64_t value[KEY_CODE_WORDS];
     for (int64_t i = 0; i < 1 << LOG; i++)
         words_store(width, codes, i,
@@ -31,7 +31,8 @@ static bool scatter_keys(struct shard *s, const char *keys)
          "map");
     if (!made)
         return false;
-    must(ops->partition->count(engine, width, &raw, s->count, &s->regions, workspace, s->counts, &up, &down), "count");
+    must(ops->partition->count(engine, width, &raw, s->count, &s->regions, workspace, s->counts, &down),
+         "count");
     must(ops->partition->scatter(engine, width, &raw, s->count, &s->regions, workspace, buffer_keys(&s->to)), "scatter");
     for (int region = 0; region < ENGINE_REGIONS; region++) {
         if (ops->partition->region_value(engine, width, &s->regions, region, value))

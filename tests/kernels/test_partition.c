@@ -384,15 +384,15 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
     const struct sample_share share = {0, count, count, ENGINE_SAMPLE_LOG_MIN, 0, 1 << ENGINE_SAMPLE_LOG_MIN};
     char *spare = (char *)buffer_keys(to) + keys->bytes;
     enum engine_scattered done;
-    bool a, b;
+    bool flag;
     switch (which) {
     case 0:
         return ops->partition->sample(engine, 8, &raw, &share, scratch_of_sample(8), codes);
     case 1:
         return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, false, workspace,
-                                        scratch_of_sample(8), &regions, &a);
+                                        scratch_of_sample(8), &regions, &flag);
     case 2:
-        return ops->partition->count(engine, 8, &raw, count, &regions, workspace, counts, &a, &b);
+        return ops->partition->count(engine, 8, &raw, count, &regions, workspace, counts, &flag);
     case 3:
         return ops->partition->scatter(engine, 8, &raw, count, &regions, workspace, buffer_keys(to));
     case 4:

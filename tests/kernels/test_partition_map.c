@@ -95,13 +95,13 @@ static bool count_sample(int key_bytes, const uint64_t *codes, int log, int64_t 
     struct buffer from = buffer_new(keys, (size_t)(sample * key_bytes), 0);
     const struct raw_keys raw = {.map = keymap_of_codes(key_bytes), .from = buffer_keys(&from)};
     struct engine_map regions;
-    bool made, up, down;
+    bool made, down;
     must(ops->partition->make_map(engine, key_bytes, codes, log, INT64_C(1) << TOTAL_LOG, false,
                                   workspace_of(key_bytes), scratch_of(key_bytes), &regions, &made),
          "map");
     if (made)
         must(ops->partition->count(engine, key_bytes, &raw, sample, &regions, workspace_of(key_bytes), counts,
-                                   &up, &down),
+                                   &down),
              "count");
     buffer_free(&from);
     free(keys);

@@ -309,12 +309,12 @@ static hsort_status timed_map(struct engine *engine, int key_bytes, const uint64
     return status;
 }
 
-static hsort_status timed_count(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,
-                                const struct engine_map *map, void *workspace, int64_t *counts, bool *ascends,
+static hsort_status timed_count(struct engine *engine, int key_bytes, const struct raw_keys *raw,
+                                int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
                                 bool *descends)
 {
     spend(passes((double)count, modelled.count_keys_per_s));
-    return host->partition->count(engine, key_bytes, raw, count, map, workspace, counts, ascends, descends);
+    return host->partition->count(engine, key_bytes, raw, count, map, workspace, counts, descends);
 }
 
 static hsort_status timed_scatter(struct engine *engine, int key_bytes, const struct raw_keys *raw, int64_t count,

@@ -69,11 +69,10 @@ static hsort_status late_make_map(struct engine *engine, int key_bytes, const ui
 
 static hsort_status late_count(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                int64_t count, const struct engine_map *map, void *workspace, int64_t *counts,
-                               bool *ascends, bool *descends)
+                               bool *descends)
 {
     TRY(late_result());
-    return late_own->partition->count(engine, key_bytes, raw, count, map, workspace, counts, ascends,
-                                      descends);
+    return late_own->partition->count(engine, key_bytes, raw, count, map, workspace, counts, descends);
 }
 
 static hsort_status late_scatter_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw,

@@ -35,8 +35,8 @@ static __device__ void list_fills(uint64_t filled, uint64_t begin, int region,
  * gaps. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
-    place_regions_kernel(bool fills, struct level_tables<K> level,
-                         volatile int64_t *told, volatile int64_t *flags, volatile int32_t *verdict)
+    place_regions_kernel(bool fills, struct level_tables<K> level, volatile int64_t *told,
+                         volatile int32_t *verdict)
 {
     __shared__ uint64_t sums[2][SPLIT_BUCKETS / WARP];
     const struct region_counts *counts = level.region_counts;
@@ -58,8 +58,6 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     if (region > 0)
         return;
     level.head->is_done = !any || (fills && stay);
-    flags[0] = counts->ascents;
-    flags[1] = counts->descents;
     __threadfence_system();
     *verdict = is_sorted ? FIRST_SORTED : is_reversed ? FIRST_REVERSED : FIRST_SPLIT;
 }

@@ -144,13 +144,12 @@ static hsort_status fetch_counts(struct cuda_engine *engine, int64_t *counts)
 
 static hsort_status cuda_partition_count(struct engine *base, int key_bytes, const struct raw_keys *raw,
                                          int64_t count, const struct engine_map *map, void *workspace,
-                                         int64_t *counts, bool *ascends, bool *descends)
+                                         int64_t *counts, bool *descends)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    const struct cuda_result *result = engine->result;
     memset(counts, 0, ENGINE_REGIONS * sizeof *counts);
-    *ascends = *descends = false;
+    *descends = false;
     TRY(kernel_takes("count of regions", key_bytes));
     TRY(with_first(key_bytes, raw, [&](auto key, const auto &coding, const auto *keys) {
         typedef decltype(key) K;
@@ -160,8 +159,7 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes, con
         return queue_places(engine, false, memory.first);
     }));
     TRY(fetch_counts(engine, counts));
-    *ascends = result->not_greater[0] != 0;
-    *descends = result->not_greater[1] != 0;
+    *descends = engine->result->verdict != FIRST_SORTED;
     return HSORT_OK;
 }
 

@@ -379,7 +379,7 @@ static hsort_status queue_places(struct cuda_engine *engine, bool fills, const s
     struct cuda_result *result = engine->result;
     *(volatile int32_t *)&result->verdict = FIRST_UNKNOWN;
     return launch_behind(engine, "places of regions", place_regions_kernel<K>, 1, SPLIT_BUCKETS, 0, fills,
-                         level, result->less, result->not_greater, &result->verdict);
+                         level, result->less, &result->verdict);
 }
 
 /* Queue the scatter of keys [count] to extents, by the split of the first level, and what tells the host of its regions. */

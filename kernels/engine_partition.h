@@ -42,7 +42,7 @@ enum engine_scattered {
  *                                scatter()       1 3 | 9
  *     pieces  1 3, 3 keys, 9     sort_regions()  1 3 6 6 6 9 */
 struct engine_partition_ops {
-    /* Can this device do it? If not, the others are not for it. Pure. */
+    /* Can this device do it? If not, the others are not to be called. Pure. */
     bool (*can)(const struct engine *engine);
 
     /* Bytes of workspace for all of them, aligned to 256 bytes; it is one and the same in all calls of a sort. */
@@ -57,11 +57,11 @@ struct engine_partition_ops {
                            const struct sample_share *share, void *scratch, uint64_t *codes);
 
     /* Make a map for `total` keys from a sample of theirs, codes [2^log] of key_words() on the host, in any order;
-     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. of_pairs: of no more regions than engine_pair_ops.split() takes. *made: map is
-     * written, and good on every rank; if not, the device cannot sort by regions. Waits for the result. */
+     * ENGINE_SAMPLE_LOG_MIN <= log <= .._MAX. of_pairs: of no more regions than engine_pair_ops.split() takes. The map is good on
+     * every rank. Waits for the result. */
     hsort_status (*make_map)(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                              int64_t total, bool of_pairs, void *workspace, void *scratch,
-                             struct engine_map *map, bool *made);
+                             struct engine_map *map);
 
     /* Is a region of one value? It is then the code [key_words()]. On the host, from the map alone. Pure. */
     bool (*region_value)(const struct engine *engine, int key_bytes, const struct engine_map *map, int region,

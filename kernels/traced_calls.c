@@ -270,11 +270,11 @@ static hsort_status traced_sample(struct engine *engine, int key_bytes, const st
 
 static hsort_status traced_make_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                                     int64_t total, bool of_pairs, void *workspace, void *scratch,
-                                    struct engine_map *map, bool *made)
+                                    struct engine_map *map)
 {
     const struct traced_call call = begin_work(engine, "make map", (int64_t)1 << log);
     return traced_end(&call, call.own->partition->make_map(engine, key_bytes, codes, log, total, of_pairs,
-                                                           workspace, scratch, map, made));
+                                                           workspace, scratch, map));
 }
 
 static hsort_status traced_count_regions(struct engine *engine, int key_bytes, const struct raw_keys *raw,

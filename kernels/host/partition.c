@@ -139,21 +139,19 @@ static hsort_status host_partition_sample(struct engine *engine, int key_bytes, 
 
 static hsort_status host_partition_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                                        int64_t total, bool of_pairs, void *workspace, void *scratch,
-                                       struct engine_map *map, bool *made)
+                                       struct engine_map *map)
 {
     const int threads = host_threads(engine);
     uint64_t *sorted = scratch;
     const int64_t sample = INT64_C(1) << log;
     const int code_bytes = key_words(key_bytes) * (int)sizeof *codes;
     (void)total, (void)of_pairs;
-    *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
     memcpy(sorted, codes, (size_t)(sample * code_bytes));
     radix_sort(threads, code_bytes, sorted, sorted + sample_words(key_bytes, log), sample,
                radix_space(threads, workspace));
     memset(map, 0, sizeof *map); // all of its bytes travel
     KEY_CALL(key_bytes, make_bounds, (const void *)sorted, sample / ENGINE_REGIONS, (void *)map->bytes);
-    *made = true;
     return HSORT_OK;
 }
 

@@ -84,11 +84,10 @@ hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct 
                                         map->sample, map->counts, map->offsets, MPI_UINT64_T, 0, comm->world),
                             "MPI_Gatherv", true));
     memset(&map->agreed, 0, sizeof map->agreed);
-    bool made = false;
     if (rank == 0 && status == HSORT_OK)
         status = ops->make_map(engine, key_bytes, map->sample, log, total, of_pairs, workspace, scratch,
-                               &map->agreed.map, &made);
-    map->agreed.is_made = made && status == HSORT_OK;
+                               &map->agreed.map);
+    map->agreed.is_made = rank == 0 && status == HSORT_OK;
     keep_first_error(&status,
                      comm_check(MPI_Bcast(&map->agreed, (int)sizeof map->agreed, MPI_BYTE, 0, comm->world),
                                 "MPI_Bcast", true));

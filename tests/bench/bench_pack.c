@@ -45,7 +45,7 @@ static void make_shard(struct shard *s, int64_t count)
     const size_t bytes = (size_t)count * WIDTH;
     uint64_t random = check_seed(), *keys = alloc_or_exit(bytes);
     int64_t counts[ENGINE_REGIONS];
-    bool made, down;
+    bool down;
     s->count = count;
     s->keys = memory_of_engine(bytes), s->to = memory_of_engine(bytes), s->ordered = memory_of_engine(bytes);
     s->packed = memory_of_engine(bytes), s->back = memory_of_engine(bytes), s->scratch = memory_of_engine(3 * bytes);
@@ -58,7 +58,8 @@ static void make_shard(struct shard *s, int64_t count)
     copy_now(s->keys, keys, bytes);
     free(keys);
     const struct raw_keys raw = {.map = map, .from = s->keys};
-    must(ops->partition->make_map(engine, WIDTH, codes, LOG, count, false, s->workspace, s->scratch, &s->map, &made), "map");
+    must(ops->partition->make_map(engine, WIDTH, codes, LOG, count, false, s->workspace, s->scratch, &s->map),
+         "map");
     must(ops->partition->count(engine, WIDTH, &raw, count, &s->map, s->workspace, counts, &down), "count");
     must(ops->partition->scatter(engine, WIDTH, &raw, count, &s->map, s->workspace, s->to), "scatter");
     for (int region = 0; region < ENGINE_REGIONS; region++)

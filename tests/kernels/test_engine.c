@@ -533,8 +533,8 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     CALL(, write_counted, STRANGE_BYTES, &(struct engine_counted){.keys = keys, .ends = keys}, 0, STRANGE_COUNT, other)
     CALL(partition->, sample, STRANGE_BYTES, &raw,
          &(struct sample_share){0, STRANGE_COUNT, STRANGE_COUNT, ENGINE_SAMPLE_LOG_MIN, 0, 1}, other, words)
-    CALL(partition->, make_map, STRANGE_BYTES, words, ENGINE_SAMPLE_LOG_MIN, STRANGE_COUNT, false, other, other,
-         &regions, &flag)
+    CALL(partition->, make_map, STRANGE_BYTES, words, ENGINE_SAMPLE_LOG_MIN, STRANGE_COUNT, false, other,
+         other, &regions)
     CALL(partition->, count, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, counts, &flag)
     CALL(partition->, scatter, STRANGE_BYTES, &raw, STRANGE_COUNT, &regions, other, other)
     CALL(partition->, sort_regions, STRANGE_BYTES, &regions, &piece, 1, &raw, other, other, other)

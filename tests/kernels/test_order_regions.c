@@ -14,23 +14,23 @@ struct shard {
     int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS + 1]; /* none of regions of one value */
 };
 
-/* Bring keys to regions. False: the device has no map. */
+/* Bring keys to regions. False: the device cannot. */
 static bool scatter_keys(struct shard *s, const char *keys)
 {
     static uint64_t codes[KEY_CODE_WORDS << LOG];
     const int width = s->map.key_bytes;
     const struct raw_keys raw = {.map = s->map, .from = buffer_keys(&s->keys)};
     void *workspace = buffer_keys(&s->workspace);
-    bool made, down;
+    bool down;
     uint64_t value[KEY_CODE_WORDS];
+    if (!ops->partition->can(engine))
+        return false;
     for (int64_t i = 0; i < 1 << LOG; i++)
         words_store(width, codes, i,
                     keymap_encode(s->map, key_load(width, keys, begin_of_part(i, s->count, LOG))));
     must(ops->partition->make_map(engine, width, codes, LOG, s->count, false, workspace,
-                                  buffer_keys(&s->sample), &s->regions, &made),
+                                  buffer_keys(&s->sample), &s->regions),
          "map");
-    if (!made)
-        return false;
     must(ops->partition->count(engine, width, &raw, s->count, &s->regions, workspace, s->counts, &down),
          "count");
     must(ops->partition->scatter(engine, width, &raw, s->count, &s->regions, workspace, buffer_keys(&s->to)), "scatter");
@@ -149,7 +149,6 @@ static void check_pairs(int width, bool together, int64_t count, uint64_t *rando
     const struct keymap map = keymap_make(width == 4 ? HSORT_U32 : HSORT_U64, HSORT_ASCENDING);
     const size_t bytes = (size_t)(count * width), words = (size_t)count * sizeof(uint64_t);
     struct engine_map bounds;
-    bool made;
     char *keys = alloc_or_exit(bytes), what[64];
     snprintf(what, sizeof what, "%lld pairs of u%d, together %d", (long long)count, 8 * width, together);
     for (int64_t i = 0; i < count; i++)
@@ -174,7 +173,7 @@ static void check_pairs(int width, bool together, int64_t count, uint64_t *rando
     struct buffer workspace = buffer_new(NULL, ops->pairs->region_workspace(engine, &regions), 0);
     regions.workspace = buffer_keys(&workspace);
     must(ops->partition->make_map(engine, width, codes, LOG, count, true, buffer_keys(&space),
-                                  buffer_keys(&sample), &bounds, &made),
+                                  buffer_keys(&sample), &bounds),
          what);
     must(ops->pairs->split(engine, &regions, 0, &bounds, counts), what);
     int64_t at = 0;

@@ -54,21 +54,19 @@ static void take_sample(const struct trial *trial, struct keymap map, const void
     CHECK(wrong == 0, "%s: %d keys of the sample are not those at its places", trial->what, wrong);
 }
 
-/* The map for a trial; false where the device has none. */
-static bool make_map(const struct trial *trial, int key_bytes, uint64_t *codes, const struct rank *ranks,
+/* The map for a trial. */
+static void make_map(const struct trial *trial, int key_bytes, uint64_t *codes, const struct rank *ranks,
                      struct engine_map *map, uint64_t *random)
 {
     struct engine_map made;
-    bool is_made;
     shuffle_codes(key_bytes, codes, 1 << trial->log, random); // any order will do
     memset(&made, POISON, sizeof made);
-    must(ops->partition->make_map(engine, key_bytes, codes, trial->log, trial->count, false, ranks[0].workspace,
-                                  scratch_of_sample(key_bytes), &made, &is_made),
+    must(ops->partition->make_map(engine, key_bytes, codes, trial->log, trial->count, false,
+                                  ranks[0].workspace, scratch_of_sample(key_bytes), &made),
          trial->what);
     buffer_guards(&sample_scratch[key_bytes / 8], trial->what);
     *map = made; // it is plain bytes, which travel
     memset(&made, POISON, sizeof made);
-    return is_made;
 }
 
 /* Ask of each region whether it is of one value. A value with a large part of the sample must have one. */
@@ -280,9 +278,10 @@ static void run_trial(struct trial *trial, uint64_t *random)
     take_sample(trial, map, keys, ranks, codes);
     for (int i = 0; i < 1 << trial->log && trial->foreign; i++)
         words_store(map.key_bytes, codes, i, uniform_codes[i]);
-    const bool able = make_map(trial, map.key_bytes, codes, ranks, &regions, random);
+    const bool able = ops->partition->can(engine);
     CHECK(able || ops->kind == HSORT_ENGINE_CUDA, "%s: no map", trial->what);
     if (able) {
+        make_map(trial, map.key_bytes, codes, ranks, &regions, random);
         find_values(trial, map.key_bytes, codes, &regions, &values);
         sort_by_map(trial, map, keys, &regions, &values, ranks, random);
     }
@@ -390,7 +389,7 @@ static hsort_status call(int which, const struct buffer *keys, const struct buff
         return ops->partition->sample(engine, 8, &raw, &share, scratch_of_sample(8), codes);
     case 1:
         return ops->partition->make_map(engine, 8, codes, ENGINE_SAMPLE_LOG_MIN, count, false, workspace,
-                                        scratch_of_sample(8), &regions, &flag);
+                                        scratch_of_sample(8), &regions);
     case 2:
         return ops->partition->count(engine, 8, &raw, count, &regions, workspace, counts, &flag);
     case 3:

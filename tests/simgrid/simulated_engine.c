@@ -293,8 +293,9 @@ static int cut_as_gpu(const uint64_t *codes, int log, uint64_t *cut)
     return kept;
 }
 
-static hsort_status timed_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log, int64_t total,
-                              bool of_pairs, void *workspace, void *scratch, struct engine_map *map, bool *made)
+static hsort_status timed_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
+                              int64_t total, bool of_pairs, void *workspace, void *scratch,
+                              struct engine_map *map)
 {
     uint64_t *cut = malloc(sizeof *cut << log);
     void *own = malloc(host->partition->sample_scratch(engine, key_bytes, log));
@@ -303,7 +304,8 @@ static hsort_status timed_map(struct engine *engine, int key_bytes, const uint64
         return status_fail(HSORT_HOST_MEMORY, "no memory for a sample");
     spend(modelled.map_s * (double)(1 << log) / (1 << ENGINE_SAMPLE_LOG_USUAL));
     const int kept = cut_as_gpu(codes, log, cut);
-    const hsort_status status = host->partition->make_map(engine, key_bytes, cut, kept, total, of_pairs, workspace, own, map, made);
+    const hsort_status status =
+        host->partition->make_map(engine, key_bytes, cut, kept, total, of_pairs, workspace, own, map);
     free(cut);
     free(own);
     return status;

@@ -60,11 +60,11 @@ static hsort_status late_sample(struct engine *engine, int key_bytes, const stru
 
 static hsort_status late_make_map(struct engine *engine, int key_bytes, const uint64_t *codes, int log,
                                   int64_t total, bool of_pairs, void *workspace, void *scratch,
-                                  struct engine_map *map, bool *made)
+                                  struct engine_map *map)
 {
     TRY(late_result());
     return late_own->partition->make_map(engine, key_bytes, codes, log, total, of_pairs, workspace, scratch,
-                                         map, made);
+                                         map);
 }
 
 static hsort_status late_count(struct engine *engine, int key_bytes, const struct raw_keys *raw,

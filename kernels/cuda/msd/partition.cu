@@ -79,19 +79,14 @@ static hsort_status cuda_partition_sample(struct engine *base, int key_bytes, co
 
 static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const uint64_t *codes, int log,
                                        int64_t total, bool of_pairs, void *workspace, void *scratch,
-                                       struct engine_map *map, bool *made)
+                                       struct engine_map *map)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    *made = false;
     TRY(kernel_takes("map of regions", key_bytes));
-    if (!can_sort_by_levels(engine))
-        return HSORT_OK;
-    TRY(with_key_type(key_bytes, [&](auto key) {
+    return with_key_type(key_bytes, [&](auto key) {
         return make_map<decltype(key)>(engine, codes, log, total, of_pairs, workspace, scratch, map);
-    }));
-    *made = true;
-    return HSORT_OK;
+    });
 }
 
 /* The map is a split. */

@@ -23,7 +23,9 @@
 #include "kernels/cuda/msd/first_level.cuh"
 
 enum {
-    ORDERED_BUCKETS = BINS, /* of a segment, at most */
+    ORDERED_BUCKETS = BINS,                         /* of a segment, at most */
+    ORDERED_KEYS = ONESWEEP_KEYS_8,                 /* of a thread */
+    ORDERED_TILE = ONESWEEP_THREADS * ORDERED_KEYS, /* elements */
     ROW_THREADS = 512,
     COLUMN_THREADS = 1024
 };
@@ -35,25 +37,17 @@ struct pair_array {
     V *values; /* NULL, of what is loaded: the value of each element is its place in the array */
 };
 
-template <typename K, typename V>
-struct ordered_size {
-    static constexpr int KEYS = ONESWEEP_KEYS_8, TILE = ONESWEEP_THREADS * KEYS;
-};
-
 /* The tables of a level beside those of level_tables.cuh. */
 struct ordered_tables {
     uint32_t
         *rows; /* [tiles][ORDERED_BUCKETS] counted; then, of the same segment, the elements of tiles before */
     uint32_t *totals; /* [segments][ORDERED_BUCKETS] */
     uint32_t *begins; /* [segments][ORDERED_BUCKETS] where each bucket begins */
-    uint8_t *found;   /* [tiles][found_of_tile()] the bucket of each key, where it took a tree to find it */
+    uint8_t *found;   /* [tiles][FOUND_OF_TILE] the bucket of each key, where it took a tree to find it */
 };
 
 /* Bytes for the notes of a tile, such that those of each begin aligned (count.cuh). */
-static __host__ __device__ constexpr int64_t found_of_tile(int64_t tile)
-{
-    return tile + 2 * FOUND_ROOM;
-}
+static constexpr int64_t FOUND_OF_TILE = ORDERED_TILE + 2 * FOUND_ROOM;
 
 /* ---- count --------------------------------------------------------------------------------------------- */
 
@@ -64,11 +58,11 @@ struct tile_place {
 };
 
 template <typename K>
-static __device__ struct tile_place tile_of_block(const struct pieces &pieces, const K *keys, int tile)
+static __device__ struct tile_place tile_of_block(const struct pieces &pieces, const K *keys)
 {
     const struct piece &piece = piece_of_tile(pieces, blockIdx.x);
-    const int64_t in_piece = (int64_t)(blockIdx.x - piece.first_tile) * tile;
-    return {piece.segment, (int32_t)min((int64_t)tile, piece.count - in_piece),
+    const int64_t in_piece = (int64_t)(blockIdx.x - piece.first_tile) * ORDERED_TILE;
+    return {piece.segment, (int32_t)min((int64_t)ORDERED_TILE, piece.count - in_piece),
             (const K *)piece.keys - keys + in_piece};
 }
 
@@ -76,7 +70,7 @@ static __device__ struct tile_place tile_of_block(const struct pieces &pieces, c
 template <typename K>
 static __global__ void __launch_bounds__(ROW_THREADS, 2)
     count_rows_kernel(const __grid_constant__ struct coding coding,
-                      const __grid_constant__ struct pieces pieces, const K *keys, int tile, int64_t all,
+                      const __grid_constant__ struct pieces pieces, const K *keys, int64_t all,
                       struct level_tables<K> level, struct ordered_tables ordered)
 {
     __shared__ uint32_t counts[COUNT_COPIES][ORDERED_BUCKETS];
@@ -85,10 +79,10 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2)
     for (int i = threadIdx.x; i < COUNT_COPIES * ORDERED_BUCKETS; i += ROW_THREADS)
         (&counts[0][0])[i] = 0;
     wait_for_kernels_before();
-    const struct tile_place own = tile_of_block(pieces, keys, tile);
+    const struct tile_place own = tile_of_block(pieces, keys);
     const struct split<K> &split = level.splits[own.segment];
     const struct split_head<K> head = split;
-    uint8_t *found = head.is_linear ? NULL : ordered.found + blockIdx.x * found_of_tile(tile);
+    uint8_t *found = head.is_linear ? NULL : ordered.found + blockIdx.x * FOUND_OF_TILE;
     const int64_t reach = level.region_counts ? all - own.first : own.count; // nobody asks for the order of codes
     with_split(head, split.tree, tree, [&](const auto &find_buckets) {
         __syncthreads();
@@ -107,11 +101,11 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2)
 }
 
 /* Tiles of a segment, the first piece of which is known. */
-static __device__ int64_t tiles_of_segment(const struct pieces &pieces, int segment, int piece, int tile)
+static __device__ int64_t tiles_of_segment(const struct pieces &pieces, int segment, int piece)
 {
     int64_t tiles = 0;
     for (; piece < pieces.count && pieces.piece[piece].segment == segment; piece++)
-        tiles += (pieces.piece[piece].count + tile - 1) / tile;
+        tiles += (pieces.piece[piece].count + ORDERED_TILE - 1) / ORDERED_TILE;
     return tiles;
 }
 
@@ -119,13 +113,13 @@ static __device__ int64_t tiles_of_segment(const struct pieces &pieces, int segm
  * segment y. */
 template <int COLUMNS>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
-    sum_rows_kernel(const __grid_constant__ struct pieces pieces, int tile, struct ordered_tables ordered)
+    sum_rows_kernel(const __grid_constant__ struct pieces pieces, struct ordered_tables ordered)
 {
     constexpr int PARTS = COLUMN_THREADS / COLUMNS;
     __shared__ uint32_t sums[PARTS][COLUMNS];
     const int own = threadIdx.x % COLUMNS, part = threadIdx.x / COLUMNS;
     const int piece = first_piece_of(pieces, blockIdx.y);
-    const int64_t rows = tiles_of_segment(pieces, blockIdx.y, piece, tile), each = (rows + PARTS - 1) / PARTS;
+    const int64_t rows = tiles_of_segment(pieces, blockIdx.y, piece), each = (rows + PARTS - 1) / PARTS;
     const int64_t begin = min(part * each, rows), end = min(begin + each, rows);
     uint32_t *column =
         ordered.rows + (int64_t)pieces.piece[piece].first_tile * ORDERED_BUCKETS + blockIdx.x * COLUMNS + own;
@@ -233,13 +227,12 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 /* The dynamic shared memory of a scatter in order: the groups' tables, then keys, then values; and the bucket of each place. */
 template <typename K, typename V>
 struct ordered_tile {
-    static constexpr int TILE = ordered_size<K, V>::TILE;
     union {
         uint32_t group_tables[GROUPS][TABLE];
-        K keys[spread_place(TILE)];
-        V values[spread_place(TILE)];
+        K keys[spread_place(ORDERED_TILE)];
+        V values[spread_place(ORDERED_TILE)];
     };
-    uint8_t buckets[TILE];
+    uint8_t buckets[ORDERED_TILE];
 };
 
 /* The buckets of keys that a thread has loaded by rows of a tile, from what the count has noted or by a product; of those that do
@@ -339,19 +332,18 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
                             struct pair_array<K, V> to,
                             struct level_tables<K> level, struct ordered_tables ordered)
 {
-    typedef ordered_size<K, V> size;
-    constexpr int KEYS = size::KEYS;
+    constexpr int KEYS = ORDERED_KEYS;
     extern __shared__ uint4 ordered_memory[];
     struct ordered_tile<K, V> &tile = *(struct ordered_tile<K, V> *)ordered_memory;
     __shared__ uint32_t goals[ORDERED_BUCKETS];
     wait_for_kernels_before();
     if (level.region_counts && level.head->is_done)
         return;
-    const struct tile_place own = tile_of_block(pieces, from.keys, size::TILE);
+    const struct tile_place own = tile_of_block(pieces, from.keys);
     const struct split_head<K> split = level.splits[own.segment];
     const int valid = own.count;
     const uint8_t *noted = split.is_linear ? NULL
-                                           : found_at(ordered.found + blockIdx.x * found_of_tile(size::TILE),
+                                           : found_at(ordered.found + blockIdx.x * FOUND_OF_TILE,
                                                       from.keys + own.first, valid, 0);
     packed<KEYS, 2> ranks;
     K keys[KEYS];

@@ -39,15 +39,14 @@ struct pair_memory_map {
 template <typename K, typename V>
 static struct pair_memory_map<K, V> take_pair_tables(char **next, int64_t count)
 {
-    typedef ordered_size<K, V> size;
     struct pair_memory_map<K, V> memory = {};
-    const int64_t tiles = divide_up(count, (int64_t)size::TILE) + LEVEL_PIECES;
+    const int64_t tiles = divide_up(count, (int64_t)ORDERED_TILE) + LEVEL_PIECES;
     memory.level = take_level<K>(next, LEVEL_SEGMENTS, LEVEL_SEGMENTS, count, FILL_KEYS);
     memory.region_counts = take_array<struct region_counts>(next, 1);
     memory.ordered.rows = take_array<uint32_t>(next, tiles * ORDERED_BUCKETS);
     memory.ordered.totals = take_array<uint32_t>(next, LEVEL_SEGMENTS * ORDERED_BUCKETS);
     memory.ordered.begins = take_array<uint32_t>(next, LEVEL_SEGMENTS * ORDERED_BUCKETS);
-    memory.ordered.found = take_array<uint8_t>(next, tiles * found_of_tile(size::TILE));
+    memory.ordered.found = take_array<uint8_t>(next, tiles * FOUND_OF_TILE);
     memory.level.left_room = (uint32_t)(count / usual_pairs_size::CAPACITY + 2);
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(next, memory.level.left_room);
@@ -107,20 +106,17 @@ static hsort_status queue_pairs_scatter(const struct pair_sort<K, V, T> &sort, c
     }; // so many that a block reads whole sectors, and so few that all of them have something to do
     struct cuda_engine *engine = sort.engine;
     const struct ordered_tables &ordered = sort.memory.ordered;
-    const int tile = ordered_size<K, V>::TILE;
     const unsigned segments = (unsigned)input.segments.count;
+    const bool has_one_segment = kind != PAIR_LAST;
     TRY(launch_behind(engine, "count of the buckets", count_rows_kernel<K>, input.tiles, ROW_THREADS, 0,
-                      first, input.pieces, from.keys, tile, all, level, ordered));
-    if (kind != PAIR_LAST)
-        TRY(launch_behind(engine, "sums of the counts", sum_rows_kernel<COLUMNS_OF_ONE>,
-                          dim3(ORDERED_BUCKETS / COLUMNS_OF_ONE, segments), COLUMN_THREADS, 0, input.pieces,
-                          tile, ordered));
-    else
-        TRY(launch_behind(engine, "sums of the counts", sum_rows_kernel<ORDERED_BUCKETS>, dim3(1, segments),
-                          COLUMN_THREADS, 0, input.pieces, tile, ordered));
+                      first, input.pieces, from.keys, all, level, ordered));
+    TRY(launch_behind(engine, "sums of the counts",
+                      has_one_segment ? sum_rows_kernel<COLUMNS_OF_ONE> : sum_rows_kernel<ORDERED_BUCKETS>,
+                      dim3(has_one_segment ? ORDERED_BUCKETS / COLUMNS_OF_ONE : 1, segments),
+                      COLUMN_THREADS, 0, input.pieces, ordered));
     TRY(launch_behind(engine, "list of the buckets", list_pairs_kernel<K>, segments, SPLIT_BUCKETS, 0,
                       usual_pairs_size::CAPACITY, huge_keys<uint64_t>(engine), kind == PAIR_LEAVE, level,
-                      ordered, kind != PAIR_LAST ? engine->result->less : NULL, &engine->result->verdict));
+                      ordered, has_one_segment ? engine->result->less : NULL, &engine->result->verdict));
     return launch_behind(engine, "scatter in order", scatter_in_order_kernel<K, V>, input.tiles,
                          ONESWEEP_THREADS, (int)sizeof(struct ordered_tile<K, V>), first, input.pieces, from,
                          sort.unvalued, number, to, level, ordered);
@@ -177,7 +173,7 @@ static hsort_status batch_pairs(const struct pair_sort<K, V, T> &sort, int half,
     if (input->segments.count == LEVEL_SEGMENTS)
         TRY(flush_pairs_level(sort, half, input));
     add_segment(input, count, first, left);
-    add_piece(input, sort.memory.halves[half].keys + first, count, ordered_size<K, V>::TILE);
+    add_piece(input, sort.memory.halves[half].keys + first, count, ORDERED_TILE);
     return HSORT_OK;
 }
 
@@ -201,7 +197,7 @@ static hsort_status sort_pair_regions(struct pair_sort<K, V, T> &sort, const str
     level.region_counts = sort.memory.region_counts;
     level.zeroes_left_count = true;
     add_segment(&input, count, 0, -1);
-    add_piece(&input, from.keys, count, ordered_size<K, V>::TILE);
+    add_piece(&input, from.keys, count, ORDERED_TILE);
     *(volatile int32_t *)&engine->result->verdict = FIRST_UNKNOWN;
     TRY(queue_pairs_level(sort, first, input, plan, from, sort.memory.halves[0], count, level, true));
     TRY(wait_for_word(engine->streams[STREAM_WORK], &engine->result->verdict, FIRST_UNKNOWN));
@@ -435,7 +431,7 @@ static hsort_status queue_split(struct cuda_engine *engine, const struct engine_
     TRY_CUDA(cudaMemsetAsync(level.segments, 0, sizeof *level.segments, stream));
     TRY_CUDA(cudaMemcpyAsync(level.splits, map, sizeof *level.splits, cudaMemcpyDefault, stream));
     add_segment(&input, pairs->count, 0, -1);
-    add_piece(&input, pairs->keys, pairs->count, ordered_size<K, V>::TILE);
+    add_piece(&input, pairs->keys, pairs->count, ORDERED_TILE);
     return queue_pairs_scatter(sort, first, input, {(const K *)pairs->keys, (const V *)pairs->values}, number,
                                sort.memory.halves[0], pairs->count, level, PAIR_LEAVE);
 }
@@ -485,7 +481,7 @@ static hsort_status pairs_sort_regions(struct engine *base, const struct engine_
             for (int piece = i; piece < end; piece++)
                 if (pieces[piece].count > 0)
                     add_piece(&input, (const K *)regions->keys + pieces[piece].first, pieces[piece].count,
-                              ordered_size<K, V>::TILE);
+                              ORDERED_TILE);
             at += all;
         }
         static_assert((int)ENGINE_PIECES_MAX <= (int)LEVEL_SEGMENTS, "all pieces are a level");

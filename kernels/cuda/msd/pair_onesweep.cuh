@@ -12,15 +12,15 @@
 #include "kernels/cuda/msd/ordered.cuh"
 #include "kernels/cuda/msd/queue_level.cuh"
 
-/* Do keys go at last where a half of the memory can be on the way? */
-static bool has_goal_for_keys(const struct engine_pairs *pairs)
+/* The array on the way that is the caller's result, as far as that is asked for and as wide; the rest of it from *next on. */
+template <typename K, typename V>
+static struct pair_array<K, V> take_goal(char **next, const struct engine_pairs *pairs)
 {
-    return pairs->keys_out != NULL;
-}
-
-static bool has_goal_for_values(const struct engine_pairs *pairs)
-{
-    return pairs->values != NULL; // positions are wider at last than on the way
+    const int64_t count = pairs->count;
+    K *keys = pairs->keys_out ? (K *)pairs->keys_out : take_array<K>(next, count);
+    // positions are wider at last than on the way
+    V *values = pairs->values ? (V *)pairs->values_out : take_array<V>(next, count);
+    return {keys, values};
 }
 
 template <typename K, typename V>
@@ -56,8 +56,7 @@ static hsort_status lay_out_onesweep(struct cuda_engine *engine, void *workspace
     const int64_t count = pairs->count;
     char *next = (char *)workspace;
     size_t bytes;
-    map->out.keys = has_goal_for_keys(pairs) ? (K *)pairs->keys_out : take_array<K>(&next, count);
-    map->out.values = has_goal_for_values(pairs) ? (V *)pairs->values_out : take_array<V>(&next, count);
+    map->out = take_goal<K, V>(&next, pairs);
     map->scratch = {take_array<K>(&next, count), take_array<V>(&next, count)};
     const struct sort_args args = onesweep_args(*map, pairs, NULL);
     TRY(rung_7_onesweep_workspace(engine, &args, &bytes));

@@ -62,9 +62,7 @@ static struct pair_memory_map<K, V> lay_out_pairs(void *workspace, const struct 
     const int64_t count = pairs->count;
     struct pair_memory_map<K, V> memory = take_pair_tables<K, V>(&next, count);
     memory.halves[0] = {take_array<K>(&next, count), take_array<V>(&next, count)};
-    memory.halves[1].keys = has_goal_for_keys(pairs) ? (K *)pairs->keys_out : take_array<K>(&next, count);
-    memory.halves[1].values =
-        has_goal_for_values(pairs) ? (V *)pairs->values_out : take_array<V>(&next, count);
+    memory.halves[1] = take_goal<K, V>(&next, pairs);
     memory.bytes = (size_t)(next - (char *)workspace);
     return memory;
 }

@@ -453,17 +453,23 @@ static hsort_status pairs_split(struct engine *base, const struct engine_pair_re
     return HSORT_OK;
 }
 
-static hsort_status pairs_sort_regions(struct engine *base, const struct engine_pair_regions *regions,
-                                       const struct engine_pair_piece *pieces, int count, int64_t out_first,
-                                       bool begins)
+/* run(the sort of regions, struct pair_sort). */
+template <typename F>
+static hsort_status with_sort(struct engine *base, const struct engine_pair_regions *regions, F run)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     const struct device_scope device(engine);
     TRY(kernel_takes("sort of regions", regions->pairs.map.key_bytes));
     return with_region_types(regions, [&](auto key, auto value, auto stored) {
-        typedef decltype(key) K;
-        typedef decltype(value) V;
-        auto sort = sort_of_regions<K, V, decltype(stored)>(engine, regions);
+        return run(sort_of_regions<decltype(key), decltype(value), decltype(stored)>(engine, regions));
+    });
+}
+
+static hsort_status pairs_sort_regions(struct engine *base, const struct engine_pair_regions *regions,
+                                       const struct engine_pair_piece *pieces, int count, int64_t out_first,
+                                       bool begins)
+{
+    return with_sort(base, regions, [&](auto sort) {
         struct level_input input = {};
         int64_t at = out_first;
         if (regions->places)
@@ -478,7 +484,7 @@ static hsort_status pairs_sort_regions(struct engine *base, const struct engine_
             add_segment(&input, all, at, -1);
             for (int piece = i; piece < end; piece++)
                 if (pieces[piece].count > 0)
-                    add_piece(&input, (const K *)regions->keys + pieces[piece].first, pieces[piece].count,
+                    add_piece(&input, sort.memory.halves[0].keys + pieces[piece].first, pieces[piece].count,
                               ORDERED_TILE);
             at += all;
         }
@@ -489,16 +495,10 @@ static hsort_status pairs_sort_regions(struct engine *base, const struct engine_
 
 static hsort_status pairs_settle_regions(struct engine *base, const struct engine_pair_regions *regions)
 {
-    struct cuda_engine *engine = (struct cuda_engine *)base;
-    const struct device_scope device(engine);
-    TRY(kernel_takes("sort of regions", regions->pairs.map.key_bytes));
-    return with_region_types(regions, [&](auto key, auto value, auto stored) {
-        typedef decltype(key) K;
-        typedef decltype(value) V;
-        auto sort = sort_of_regions<K, V, decltype(stored)>(engine, regions);
-        sort.memory.halves[0] = {(K *)regions->spare_keys, (V *)regions->spare_values};
-        return settle_left_pairs(sort);
-    });
+    struct engine_pair_regions left = *regions;
+    left.keys = regions->spare_keys; // the first half may still be read by others
+    left.values = regions->spare_values;
+    return with_sort(base, &left, [](auto sort) { return settle_left_pairs(sort); });
 }
 
 extern "C" const struct engine_pair_ops cuda_pair_ops = {.can_sort = pairs_can_sort,

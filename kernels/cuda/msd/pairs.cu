@@ -474,7 +474,9 @@ static hsort_status pairs_sort_regions(struct engine *base, const struct engine_
         int64_t at = out_first;
         if (regions->places)
             sort.unvalued = regions->pairs.count;
-        sort.memory.level.zeroes_left_count = begins;
+        if (begins) // here, as there may be no level that zeroes it
+            TRY_CUDA(cudaMemsetAsync(sort.memory.level.left_count, 0, sizeof(uint32_t),
+                                     sort.engine->streams[STREAM_WORK]));
         for (int i = 0, end; i < count; i = end) {
             int64_t all = 0;
             for (end = i; end < count && pieces[end].region == pieces[i].region; end++)

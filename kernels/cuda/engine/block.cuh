@@ -1,4 +1,4 @@
-/* What the threads of a block, or of a warp, find out together: extremes; and small reckoning beside. */
+/* What the threads of a block, or of a warp, find out together: extremes, and sums in memory; and small reckoning beside. */
 #ifndef BLOCK_CUH
 #define BLOCK_CUH
 
@@ -125,6 +125,25 @@ static __device__ void extremes_to_first_warp(K &low, K &high, K *lows, K *highs
         high = highs[lane % WARPS];
         warp_extremes(low, high);
     }
+}
+
+/* Make *least, in device memory, no larger than the numbers of a warp; mostly all of these are INT64_MAX, which are none. Whole
+ * warps call it. */
+static __device__ void tell_least(int64_t mine, int64_t *least)
+{
+    mine = (int64_t)warp_min((uint64_t)mine);
+    if (threadIdx.x % WARP == 0 && mine < INT64_MAX)
+        atomicMin((long long *)least, (long long)mine);
+}
+
+/* Add the numbers of a block to *sum, in device memory, by one atomic. Every thread calls it. */
+static __device__ void tell_sum(uint64_t mine, uint64_t *sum)
+{
+    __shared__ uint64_t sums[WARP];
+    const uint64_t before = block_sum_before(mine, sums);
+    if (threadIdx.x == blockDim.x - 1)
+        atomicAdd((unsigned long long *)sum, (unsigned long long)(before + mine));
+    __syncthreads(); // before the next one takes the memory
 }
 
 /* The logarithm of a power of two. */

@@ -2,6 +2,7 @@
  * bound by the bytes they read, so each thread has some loads in flight before it uses the first. */
 #include "kernels/cuda/msd/coding.cuh"
 #include "kernels/cuda/engine/cuda_engine.h"
+#include "kernels/cuda/engine/block.cuh"
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 #include <string.h>
@@ -55,42 +56,6 @@ extern "C" hsort_status keys_map(struct cuda_engine *engine, struct keymap map, 
 
 /* ---- inspect ------------------------------------------------------------------------------------------- */
 
-/* What a thread, and then a warp and a block, has found so far. */
-struct partial {
-    int64_t descent;
-    uint64_t sum[2];
-};
-
-static __device__ struct partial warp_join(struct partial p)
-{
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        p.descent = min(p.descent, (int64_t)__shfl_down_sync(ALL_LANES, (long long)p.descent, distance));
-        p.sum[0] += __shfl_down_sync(ALL_LANES, (unsigned long long)p.sum[0], distance);
-        p.sum[1] += __shfl_down_sync(ALL_LANES, (unsigned long long)p.sum[1], distance);
-    }
-    return p; // of the whole warp in lane 0
-}
-
-/* Add the block's part to *found: one atomic per block and field, in device memory. */
-static __device__ void block_add(struct partial p, struct engine_inspection *found)
-{
-    __shared__ struct partial warps[PASS_THREADS / WARP];
-    const int lane = threadIdx.x % WARP;
-    p = warp_join(p);
-    if (lane == 0)
-        warps[threadIdx.x / WARP] = p;
-    __syncthreads();
-    if (threadIdx.x >= WARP)
-        return;
-    p = lane < PASS_THREADS / WARP ? warps[lane] : partial{INT64_MAX, {0, 0}};
-    p = warp_join(p);
-    if (lane == 0) {
-        atomicMin((long long *)&found->first_descent, (long long)p.descent);
-        atomicAdd((unsigned long long *)&found->fingerprint[0], (unsigned long long)p.sum[0]);
-        atomicAdd((unsigned long long *)&found->fingerprint[1], (unsigned long long)p.sum[1]);
-    }
-}
-
 template <typename K>
 static __global__ void start_inspection_kernel(struct keymap map, const K *keys, int64_t count,
                                                struct engine_inspection *found)
@@ -106,7 +71,8 @@ static __global__ void __launch_bounds__(PASS_THREADS)
     inspect_kernel(struct keymap map, const K *__restrict__ keys, int64_t count,
                    struct engine_inspection *found)
 {
-    struct partial p = {INT64_MAX, {0, 0}};
+    int64_t descent = INT64_MAX;
+    uint64_t sum[2] = {0, 0};
     for (int64_t tile = blockIdx.x; tile * pass_tile<K> < count; tile += gridDim.x) {
         const int64_t first = tile * pass_tile<K> + threadIdx.x;
         K here[pass_keys<K>], left[pass_keys<K>];
@@ -120,13 +86,15 @@ static __global__ void __launch_bounds__(PASS_THREADS)
         for (int k = 0; k < pass_keys<K>; k++) {
             const int64_t i = first + k * PASS_THREADS;
             if (i < count) {
-                key_fingerprint_add(sizeof(K), here[k], p.sum);
+                key_fingerprint_add(sizeof(K), here[k], sum);
                 if (encode(map, here[k]) < encode(map, left[k]))
-                    p.descent = min(p.descent, i);
+                    descent = min(descent, i);
             }
         }
     }
-    block_add(p, found);
+    tell_least(descent, &found->first_descent);
+    for (int word = 0; word < 2; word++)
+        tell_sum(sum[word], &found->fingerprint[word]);
 }
 
 template <typename K>

@@ -81,23 +81,6 @@ static __device__ void look_at(const struct field_list &fields, const struct loo
         sights.unstable = min(sights.unstable, i);
 }
 
-/* Keep the least of a warp's numbers, of which mostly none is one. */
-static __device__ void tell_least(int64_t mine, int64_t *least)
-{
-    mine = (int64_t)warp_min((uint64_t)mine);
-    if (threadIdx.x % WARP == 0 && mine < INT64_MAX)
-        atomicMin((long long *)least, (long long)mine);
-}
-
-static __device__ void tell_sum(uint64_t mine, uint64_t *sum)
-{
-    __shared__ uint64_t sums[ELEMENT_THREADS / WARP];
-    const uint64_t before = block_sum_before(mine, sums);
-    if (threadIdx.x == ELEMENT_THREADS - 1)
-        atomicAdd((unsigned long long *)sum, (unsigned long long)(before + mine));
-    __syncthreads();
-}
-
 static __global__ void start_sights_kernel(const __grid_constant__ struct field_list fields,
                                            const __grid_constant__ struct looked_at of,
                                            struct engine_inspection *found)

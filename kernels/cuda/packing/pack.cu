@@ -295,48 +295,45 @@ static hsort_status copy_plain(const struct cuda_engine *engine, void *to, const
         "a copy of keys that are not packed");
 }
 
-static hsort_status cuda_pack(struct engine *base, int key_bytes, const struct engine_packing *packings, int number)
+/* Pack, or unpack. Where packed keys would take no fewer bytes, they are copied; bytes that cannot be packed keys are left alone. */
+static hsort_status run_packings(struct engine *base, int key_bytes, const struct engine_packing *packings,
+                                 int number, bool packs)
 {
     struct cuda_engine *engine = (struct cuda_engine *)base;
     device_scope scope(engine);
-    TRY(kernel_takes("packing of keys", key_bytes));
+    TRY(kernel_takes(packs ? "packing of keys" : "unpacking of keys", key_bytes));
     return with_key_type(key_bytes, [&](auto key) {
         typedef decltype(key) K;
+        const auto queue = packs ? queue_packing<K> : queue_unpacking<K>;
+        const int64_t word = sizeof(uint32_t);
         packed_batch<K> batch = {};
         for (int i = 0; i < number; i++) {
             const struct engine_packing &one = packings[i];
-            const int64_t plain = one.count * (int64_t)sizeof(K);
-            *one.bytes = plain;
-            if (head_bytes<K>(one.count) >= plain || plain / (int64_t)sizeof(uint32_t) > (int64_t)UINT32_MAX)
+            const int64_t plain = one.count * (int64_t)sizeof(K), head = head_bytes<K>(one.count);
+            if (packs)
+                *one.bytes = plain;
+            if (packs ? head >= plain || plain / word > (int64_t)UINT32_MAX : *one.bytes >= plain)
                 TRY(copy_plain(engine, one.to, one.from, plain));
-            else
-                TRY(add_packing<K>(engine, queue_packing<K>, {(K *)one.from, (K *)one.to, one.count, 0, one.bytes},
+            else if (packs)
+                TRY(add_packing<K>(engine, queue, {(K *)one.from, (K *)one.to, one.count, 0, one.bytes},
                                    one.to_smallest, &batch));
+            else if (*one.bytes >= head)
+                TRY(add_packing<K>(
+                    engine, queue, {(K *)one.to, (K *)one.from, one.count, (*one.bytes - head) / word, NULL},
+                    one.to_smallest, &batch));
         }
-        return batch.count > 0 ? queue_packing(engine, batch) : (hsort_status)HSORT_OK;
+        return batch.count > 0 ? queue(engine, batch) : (hsort_status)HSORT_OK;
     });
+}
+
+static hsort_status cuda_pack(struct engine *base, int key_bytes, const struct engine_packing *packings, int number)
+{
+    return run_packings(base, key_bytes, packings, number, true);
 }
 
 static hsort_status cuda_unpack(struct engine *base, int key_bytes, const struct engine_packing *packings, int number)
 {
-    struct cuda_engine *engine = (struct cuda_engine *)base;
-    device_scope scope(engine);
-    TRY(kernel_takes("unpacking of keys", key_bytes));
-    return with_key_type(key_bytes, [&](auto key) {
-        typedef decltype(key) K;
-        packed_batch<K> batch = {};
-        for (int i = 0; i < number; i++) {
-            const struct engine_packing &one = packings[i];
-            const int64_t plain = one.count * (int64_t)sizeof(K), words = *one.bytes - head_bytes<K>(one.count);
-            if (*one.bytes >= plain)
-                TRY(copy_plain(engine, one.to, one.from, plain));
-            else if (words >= 0)
-                TRY(add_packing<K>(engine, queue_unpacking<K>,
-                                   {(K *)one.to, (K *)one.from, one.count, words / (int64_t)sizeof(uint32_t), NULL},
-                                   one.to_smallest, &batch));
-        }
-        return batch.count > 0 ? queue_unpacking(engine, batch) : (hsort_status)HSORT_OK;
-    });
+    return run_packings(base, key_bytes, packings, number, false);
 }
 
 const struct engine_pack_ops cuda_pack_ops = {

@@ -192,35 +192,42 @@ static void place_parts(int key_bytes, const struct engine_map *map, bool all_mo
     }
 }
 
-static void count_parts(int threads, int key_bytes, const struct raw_keys *raw, int64_t count,
-                        const struct engine_map *map, struct partition_part *parts)
+/* Count keys by region, a part for each thread, and turn the counts into places. The others as for place_parts(). Returns whether
+ * some key is followed by a smaller one. */
+static bool count_regions(int threads, int key_bytes, const struct raw_keys *raw, int64_t count,
+                          const struct engine_map *map, bool all_move, int64_t gap,
+                          struct partition_part *parts, int64_t *counts, int64_t *begins)
 {
+    bool descends = false;
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int part = 0; part < threads; part++)
         KEY_CALL(key_bytes, count_part, raw, part_begin(count, part, threads),
                  part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part]);
+    for (int part = 0; part < threads; part++)
+        descends |= parts[part].descends;
+    place_parts(key_bytes, map, all_move, gap, parts, threads, counts, begins);
+    return descends;
 }
 
-/* Do keys descend in some part? */
-static bool any_descends(const struct partition_part *parts, int number)
+/* Move keys [count], and values with them, unless that is NULL, to the places that the parts have. */
+static void move_parts(int threads, int key_bytes, const struct raw_keys *raw, int64_t count,
+                       const struct engine_map *map, struct partition_part *parts, void *to,
+                       const struct host_pair_values *values)
 {
-    bool descends = false;
-    for (int part = 0; part < number; part++)
-        descends |= parts[part].descends;
-    return descends;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
+    for (int part = 0; part < threads; part++)
+        KEY_CALL(key_bytes, move_part, raw, part_begin(count, part, threads),
+                 part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part], to, values);
 }
 
 static hsort_status host_partition_count(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                          int64_t count, const struct engine_map *map, void *workspace,
                                          int64_t *counts, bool *descends)
 {
-    const int threads = host_threads(engine);
-    struct partition_part *parts = workspace;
     int64_t begins[ENGINE_REGIONS + 1];
     TRY(kernel_takes("count of regions", key_bytes));
-    count_parts(threads, key_bytes, raw, count, map, parts);
-    *descends = any_descends(parts, threads);
-    place_parts(key_bytes, map, false, 0, parts, threads, counts, begins);
+    *descends =
+        count_regions(host_threads(engine), key_bytes, raw, count, map, false, 0, workspace, counts, begins);
     return HSORT_OK;
 }
 
@@ -229,14 +236,8 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
                                            int64_t count, const struct engine_map *map, void *workspace,
                                            void *to)
 {
-    const int threads = host_threads(engine);
-    struct partition_part *parts = workspace;
     TRY(kernel_takes("partition", key_bytes));
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
-    for (int part = 0; part < threads; part++) {
-        const int64_t from = part_begin(count, part, threads), until = part_begin(count, part + 1, threads);
-        KEY_CALL(key_bytes, move_part, raw, from, until, (const void *)map->bytes, &parts[part], to);
-    }
+    move_parts(host_threads(engine), key_bytes, raw, count, map, workspace, to, NULL);
     return HSORT_OK;
 }
 
@@ -247,14 +248,11 @@ static hsort_status host_scatter_to_rooms(struct engine *engine, int key_bytes, 
                                           void *to, int64_t room, int64_t *counts, int64_t *begins,
                                           enum engine_scattered *done)
 {
-    const int threads = host_threads(engine);
-    struct partition_part *parts = workspace;
     *done = SCATTER_NOTHING;
     TRY(kernel_takes("scatter to rooms", key_bytes));
-    count_parts(threads, key_bytes, raw, count, map, parts);
-    if (!any_descends(parts, threads))
+    if (!count_regions(host_threads(engine), key_bytes, raw, count, map, false,
+                       (room - count) / ENGINE_REGIONS, workspace, counts, begins))
         return HSORT_OK;
-    place_parts(key_bytes, map, false, (room - count) / ENGINE_REGIONS, parts, threads, counts, begins);
     TRY(host_partition_scatter(engine, key_bytes, raw, count, map, workspace, to));
     *done = SCATTER_MOVED;
     return HSORT_OK;
@@ -265,20 +263,13 @@ hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_re
 {
     const struct engine_pairs *pairs = &regions->pairs;
     const int threads = host_threads(engine), width = pairs->map.key_bytes;
-    const int64_t count = pairs->count;
-    struct partition_part *parts = regions->workspace;
     const struct raw_keys raw = {.map = pairs->map, .from = pairs->keys};
     const struct host_pair_values values = {
         .from = pairs->values, .first = first, .to = regions->values, .bytes = pair_carried_bytes(regions)};
     int64_t begins[ENGINE_REGIONS + 1];
     TRY(kernel_takes("split of pairs", width));
-    count_parts(threads, width, &raw, count, map, parts);
-    place_parts(width, map, true, 0, parts, threads, counts, begins);
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
-    for (int part = 0; part < threads; part++)
-        KEY_CALL(width, move_pairs, &raw, part_begin(count, part, threads),
-                 part_begin(count, part + 1, threads), (const void *)map->bytes, &parts[part], regions->keys,
-                 &values);
+    count_regions(threads, width, &raw, pairs->count, map, true, 0, regions->workspace, counts, begins);
+    move_parts(threads, width, &raw, pairs->count, map, regions->workspace, regions->keys, &values);
     return HSORT_OK;
 }
 

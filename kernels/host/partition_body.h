@@ -71,9 +71,11 @@ static void NAMED(count_part)(const struct raw_keys *raw, int64_t from, int64_t 
     part->descends = descends;
 }
 
-/* Write the codes of keys [from, until) to the places in `to` that part->next names for their regions, if any. */
+/* Write the codes of keys [from, until) to the places in `to` that part->next names for their regions, if any; values, unless NULL,
+ * go with them. */
 static void NAMED(move_part)(const struct raw_keys *raw, int64_t from, int64_t until,
-                             const NAMED(bound) * bounds, struct partition_part *part, KEY *to)
+                             const NAMED(bound) * bounds, struct partition_part *part, KEY *to,
+                             const struct host_pair_values *values)
 {
     for (int64_t i = from; i < until; i += TOGETHER) {
         NAMED(bound) codes[TOGETHER];
@@ -81,25 +83,11 @@ static void NAMED(move_part)(const struct raw_keys *raw, int64_t from, int64_t u
         const int found = NAMED(next_codes)(raw, i, until, bounds, codes, regions);
         for (int j = 0; j < found; j++) {
             int64_t *place = &part->next[regions[j]];
-            if (*place != NOWHERE)
-                to[(*place)++] = (KEY)codes[j];
-        }
-    }
-}
-
-/* The same of pairs: all of them move, and each key's value with it. */
-static void NAMED(move_pairs)(const struct raw_keys *raw, int64_t from, int64_t until,
-                              const NAMED(bound) * bounds, struct partition_part *part, KEY *to,
-                              const struct host_pair_values *values)
-{
-    for (int64_t i = from; i < until; i += TOGETHER) {
-        NAMED(bound) codes[TOGETHER];
-        int regions[TOGETHER];
-        const int found = NAMED(next_codes)(raw, i, until, bounds, codes, regions);
-        for (int j = 0; j < found; j++) {
-            const int64_t place = part->next[regions[j]]++;
-            to[place] = (KEY)codes[j];
-            move_value(values, i + j, place);
+            if (*place == NOWHERE)
+                continue;
+            if (values)
+                move_value(values, i + j, *place);
+            to[(*place)++] = (KEY)codes[j];
         }
     }
 }

@@ -89,6 +89,20 @@ static inline key_code key_load(int key_bytes, const void *keys, int64_t i)
     return 0;
 }
 
+/* keys[i] = the lowest key_bytes of a key or a code; nothing is stored for a width that is in neither list. */
+static inline void key_store(int key_bytes, void *keys, int64_t i, key_code key)
+{
+#define X(bytes, suffix, type, unused) \
+    case bytes:                        \
+        ((type *)keys)[i] = (type)key; \
+        break;
+    switch (key_bytes) {
+        KEY_COUNTED_LIST(X, )
+        KEY_WIDTH_LIST(X, )
+    }
+#undef X
+}
+
 /* Codes one behind the other in words of 64 bits, as a message carries them: one word each, of keys of 16 bytes two, in the
  * order that a uint128 has them in memory. */
 static inline int key_words(int key_bytes)

@@ -125,25 +125,6 @@ hsort_status host_make_codes(struct engine *engine, int code_bytes, void *codes,
     return HSORT_OK;
 }
 
-static void store_key(struct keymap map, void *keys, int64_t i, uint64_t code)
-{
-    const uint64_t bits = keymap_decode_narrow(map, code);
-    switch (map.key_bytes) {
-    case 1:
-        ((uint8_t *)keys)[i] = (uint8_t)bits;
-        break;
-    case 2:
-        ((uint16_t *)keys)[i] = (uint16_t)bits;
-        break;
-    case 4:
-        ((uint32_t *)keys)[i] = (uint32_t)bits;
-        break;
-    default:
-        ((uint64_t *)keys)[i] = bits;
-        break;
-    }
-}
-
 hsort_status host_split_codes(struct engine *engine, int code_bytes, const void *codes, int64_t count,
                               int position_bits, int64_t *positions, struct keymap map, void *keys)
 {
@@ -156,7 +137,7 @@ hsort_status host_split_codes(struct engine *engine, int code_bytes, const void 
         if (positions)
             positions[i] = (int64_t)((uint64_t)code & below);
         if (keys)
-            store_key(map, keys, i, (uint64_t)(code >> position_bits));
+            key_store(map.key_bytes, keys, i, keymap_decode_narrow(map, (uint64_t)(code >> position_bits)));
     }
     return HSORT_OK;
 }

@@ -1,6 +1,5 @@
 /* Keys of 1 and 2 bytes: how often each is there, and writing them anew. Each thread has a part of the keys. */
 #include <stdlib.h>
-#include <string.h>
 #include "kernels/host/host_engine.h"
 
 static int64_t counted_values(int key_bytes)
@@ -20,12 +19,12 @@ static void tally_part(int key_bytes, const void *keys, int64_t from, int64_t un
             counts[((const uint16_t *)keys)[i]]++;
 }
 
-/* counts += tables [parts][values]. */
-static void add_tallies(int threads, const int64_t *tables, int parts, int64_t values, int64_t *counts)
+/* counts += tables [threads][values]. */
+static void add_tallies(int threads, const int64_t *tables, int64_t values, int64_t *counts)
 {
 #pragma omp parallel for num_threads(threads)
     for (int64_t value = 0; value < values; value++)
-        for (int part = 0; part < parts; part++)
+        for (int part = 0; part < threads; part++)
             counts[value] += tables[part * values + value];
 }
 
@@ -57,7 +56,7 @@ hsort_status host_count_keys(struct engine *engine, int key_bytes, const void *k
     for (int part = 0; part < threads; part++)
         tally_part(key_bytes, keys, part_begin(count, part, threads), part_begin(count, part + 1, threads),
                    tables + part * values);
-    add_tallies(threads, tables, threads, values, counts);
+    add_tallies(threads, tables, values, counts);
     free(tables);
     return HSORT_OK;
 }
@@ -78,19 +77,6 @@ static int64_t value_at(const struct engine_counted *counted, int64_t position)
     return low;
 }
 
-/* out[from] .. out[until - 1] = one key. */
-static void fill_key(int key_bytes, const void *key, int64_t from, int64_t until, void *out)
-{
-    uint16_t wide;
-    if (key_bytes == 1) {
-        memset((char *)out + from, *(const unsigned char *)key, (size_t)(until - from));
-        return;
-    }
-    memcpy(&wide, key, sizeof wide);
-    for (int64_t i = from; i < until; i++)
-        ((uint16_t *)out)[i] = wide;
-}
-
 /* first: the position of out[0]. */
 static void fill_part(int key_bytes, const struct engine_counted *counted, int64_t first, int64_t from,
                       int64_t until, void *out)
@@ -98,7 +84,7 @@ static void fill_part(int key_bytes, const struct engine_counted *counted, int64
     int64_t value = value_at(counted, first + from);
     while (from < until && value < counted->values) {
         const int64_t end = counted->ends[value] - first < until ? counted->ends[value] - first : until;
-        fill_key(key_bytes, (const char *)counted->keys + value * key_bytes, from, end, out);
+        repeat_key(key_bytes, key_load(key_bytes, counted->keys, value), out, from, end);
         from = end;
         value++;
     }

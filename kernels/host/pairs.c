@@ -75,10 +75,7 @@ static void make_pair_codes(const struct engine_pair_regions *regions, const str
         const key_code code = key_load(width, regions->keys, own->first + i)
                                   << (width == 8 ? 64 : PLACE_BITS) |
                               (key_code)(begin + i);
-        if (width == 8)
-            ((uint128 *)codes)[begin + i] = code;
-        else
-            ((uint64_t *)codes)[begin + i] = (uint64_t)code;
+        key_store(code_bytes_of(regions), codes, begin + i, code);
     }
 }
 
@@ -88,21 +85,16 @@ static void store_pairs(const struct engine_pair_regions *regions, const struct 
 {
     const struct engine_pairs *pairs = &regions->pairs;
     const int width = pairs->map.key_bytes;
-    const bool wide = pair_carried_bytes(regions) == 8;
+    const int carried = pair_carried_bytes(regions);
     for (int64_t i = from; i < to; i++) {
-        const key_code code = width == 8 ? ((const uint128 *)codes)[i] : ((const uint64_t *)codes)[i];
+        const key_code code = key_load(code_bytes_of(regions), codes, i);
         const int64_t place = place_of_pair(call, (int64_t)(uint32_t)code), out = out_first + i;
         const key_code key = keymap_decode(pairs->map, code >> (width == 8 ? 64 : PLACE_BITS));
-        if (pairs->keys_out && width == 8)
-            ((uint64_t *)pairs->keys_out)[out] = (uint64_t)key;
-        else if (pairs->keys_out)
-            ((uint32_t *)pairs->keys_out)[out] = (uint32_t)key;
-        if (pairs->value_bytes == 4)
-            ((uint32_t *)pairs->values_out)[out] = ((const uint32_t *)regions->values)[place];
-        else
-            ((uint64_t *)pairs->values_out)[out] = regions->places && place >= pairs->count ? (uint64_t)place
-                                                   : wide ? ((const uint64_t *)regions->values)[place]
-                                                          : ((const uint32_t *)regions->values)[place];
+        const bool is_place = regions->places && place >= pairs->count;
+        if (pairs->keys_out)
+            key_store(width, pairs->keys_out, out, key);
+        key_store(pairs->value_bytes, pairs->values_out, out,
+                  is_place ? (key_code)place : key_load(carried, regions->values, place));
     }
 }
 

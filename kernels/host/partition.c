@@ -101,12 +101,8 @@ struct host_pair_values {
 
 static inline void move_value(const struct host_pair_values *values, int64_t i, int64_t place)
 {
-    if (values->bytes == 8)
-        ((uint64_t *)values->to)[place] =
-            values->from ? ((const uint64_t *)values->from)[i] : (uint64_t)(values->first + i);
-    else
-        ((uint32_t *)values->to)[place] =
-            values->from ? ((const uint32_t *)values->from)[i] : (uint32_t)(values->first + i);
+    key_store(values->bytes, values->to, place,
+              values->from ? key_load(values->bytes, values->from, i) : (key_code)(values->first + i));
 }
 
 /* The code of numbered key `at`. */

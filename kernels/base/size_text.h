@@ -4,6 +4,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { SIZE_TEXT_BYTES = 48 };
 
 /* Bytes in powers of 1000, as reports have them: of four digits, the rest cut off: "2.272 MB". text is [SIZE_TEXT_BYTES].
@@ -12,5 +16,9 @@ const char *size_text(uint64_t bytes, char *text);
 
 /* The same in powers of 1024 as an option takes it, rounded up by less than a tenth where it is 10K or more: "2220K". */
 const char *size_option_text(uint64_t bytes, char *text);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include "kernels/base/host_memory.h"
 #include "kernels/base/lesser.h"
+#include "kernels/base/size_text.h"
 #include "kernels/in_place.h"
 #include "kernels/numbered_keys.h"
 #include "kernels/transfer_queue.h"
@@ -55,14 +56,15 @@ static hsort_status host_alloc_pages(struct engine *engine, size_t bytes, void *
     *memory = NULL;
     if (bytes == 0)
         return HSORT_OK;
+    char wanted[SIZE_TEXT_BYTES], left[SIZE_TEXT_BYTES];
     const size_t available = host_memory_available();
     const size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : ENGINE_ALIGNMENT;
     char *pages = NULL;
     if (!fault_hit(FAULT_ALLOC) && bytes <= available)
         pages = aligned_alloc(alignment, bytes_rounded_up(bytes, alignment));
     if (!pages)
-        return status_fail(HSORT_HOST_MEMORY, "cannot allocate %zu bytes of host memory, %zu are available%s",
-                           bytes, available,
+        return status_fail(HSORT_HOST_MEMORY, "cannot allocate %s of host memory, %s are available%s",
+                           size_text(bytes, wanted), size_text(available, left),
                            bytes <= available ? ", but the system refuses: is there a limit, as of ulimit -v?"
                                               : "");
 #ifdef MADV_HUGEPAGE
@@ -86,13 +88,15 @@ static void host_free_pages(struct engine *engine, void *memory)
 static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memory)
 {
     struct host_engine *host = host_engine_of(engine);
+    char wanted[SIZE_TEXT_BYTES], used[SIZE_TEXT_BYTES], limit[SIZE_TEXT_BYTES];
     *memory = NULL;
     if (host->memory_limit == 0 || bytes == 0)
         return host_alloc_pages(engine, bytes, memory);
     if (bytes > host->memory_limit - host->bytes_in_use)
         return status_fail(HSORT_DEVICE_MEMORY,
-                           "the host engine has no room for %zu bytes more: %zu bytes in use, limit %zu", bytes,
-                           host->bytes_in_use, host->memory_limit);
+                           "the host engine has no room for %s more: %s in use, limit %s",
+                           size_text(bytes, wanted), size_text(host->bytes_in_use, used),
+                           size_text(host->memory_limit, limit));
     struct host_allocation *allocation = malloc(sizeof *allocation);
     if (!allocation)
         return status_fail(HSORT_HOST_MEMORY, "no memory to note an allocation of %zu bytes", bytes);

@@ -1,7 +1,7 @@
 #include "mpi/comm/node_memory.h"
-#include <inttypes.h>
 #include <stdlib.h>
 #include "kernels/base/host_memory.h"
+#include "kernels/base/size_text.h"
 
 /* What a rank sends to the others of its node; only 64-bit numbers, so that it is sent as such. Who wants nothing names no limit. */
 struct memory_request {
@@ -23,6 +23,7 @@ static bool shares_limit(const struct memory_request *request, uint64_t place)
 static hsort_status compare_requests(const struct comm *comm, const struct memory_request *requests)
 {
     const struct memory_request *own = &requests[comm->node_rank];
+    char mine[SIZE_TEXT_BYTES], all[SIZE_TEXT_BYTES], available[SIZE_TEXT_BYTES];
     for (uint64_t i = 0; i < own->limits; i++) {
         const struct host_memory_limit *limit = &own->limit[i];
         uint64_t wanted = 0;
@@ -35,12 +36,12 @@ static hsort_status compare_requests(const struct comm *comm, const struct memor
             ranks++;
         }
         if (wanted > limit->available)
-            return status_fail(
-                HSORT_HOST_MEMORY,
-                "cannot take %" PRIu64 " bytes of host memory: %d rank%s of this node want%s %" PRIu64
-                ", but %s %" PRIu64,
-                own->bytes, ranks, ranks > 1 ? "s" : "", ranks > 1 ? "" : "s", wanted,
-                limit->place == 0 ? "the machine has available" : "their cgroup has left", limit->available);
+            return status_fail(HSORT_HOST_MEMORY,
+                               "cannot take %s of host memory: %d rank%s of this node want%s %s, but %s %s",
+                               size_text(own->bytes, mine), ranks, ranks > 1 ? "s" : "", ranks > 1 ? "" : "s",
+                               size_text(wanted, all),
+                               limit->place == 0 ? "the machine has available" : "their cgroup has left",
+                               size_text(limit->available, available));
     }
     return HSORT_OK;
 }

@@ -88,12 +88,26 @@ static void give_memory_back(struct bench *b, void *memory)
         b->engine->ops->free_host(b->engine, memory);
 }
 
-/* Have in and out. Collective over the node; the caller agrees on the status. */
+/* Are keys of this kind measured beside other libraries? */
+static bool may_have_yardsticks(const struct bench *b)
+{
+    return is_on_device(b) && !b->alone && b->comm->size == 1 && b->engine->ops->yardstick;
+}
+
+/* Is there an array of the input beside the one that is sorted? In place, if other libraries sort it, too; else it is made anew for each
+ * sort, so that the keys may fill the memory. */
+static bool keeps_input(const struct bench *b)
+{
+    return b->memory != BENCH_INPLACE || may_have_yardsticks(b);
+}
+
+/* Have in, if it is kept, and out. Collective over the node; the caller agrees on the status. */
 static hsort_status take_bench_buffers(struct bench *b)
 {
     if (!is_on_device(b))
         TRY(node_memory_check(b->comm, 2 * (uint64_t)b->bytes));
-    TRY(take_memory_for_keys(b, &b->buffers.in));
+    if (keeps_input(b))
+        TRY(take_memory_for_keys(b, &b->buffers.in));
     return take_memory_for_keys(b, &b->buffers.out);
 }
 
@@ -103,12 +117,6 @@ static hsort_status take_yardstick(struct bench *b, enum engine_yardstick which)
     size_t *bytes = &b->buffers.workspace_bytes[which];
     TRY(ops->yardstick->workspace(b->engine, which, b->input.type, b->count, bytes));
     return ops->alloc(b->engine, *bytes, &b->buffers.workspace[which]);
-}
-
-/* Are keys of this kind measured beside other libraries? */
-static bool may_have_yardsticks(const struct bench *b)
-{
-    return is_on_device(b) && !b->alone && b->comm->size == 1 && b->engine->ops->yardstick;
 }
 
 static bool has_any_yardstick(const struct bench *b)
@@ -169,6 +177,20 @@ static hsort_status copy_and_wait(struct bench *b, void *to, const void *from, s
 
 /* ---- One call ------------------------------------------------------------------------------------------ */
 
+/* Make this rank's part of the input. */
+static hsort_status make_input(struct bench *b, void *to)
+{
+    if (!is_on_device(b)) {
+        input_fill(&b->input, b->first, b->count, to);
+        return HSORT_OK;
+    }
+    const struct engine_ops *ops = b->engine->ops;
+    if (!ops->yardstick)
+        return status_fail(HSORT_INTERNAL, "the engine %s makes no keys", ops->name);
+    TRY(ops->yardstick->fill(b->engine, &b->input, b->first, b->count, to));
+    return ops->stream_synchronize(b->engine, STREAM_WORK);
+}
+
 /* Put the input where it is sorted in place; else some of it over the result of the call before, which must not be
  * taken for that of the next. */
 static hsort_status prepare_out(struct bench *b)
@@ -176,7 +198,7 @@ static hsort_status prepare_out(struct bench *b)
     const size_t piece = b->bytes < 1 << 20 ? b->bytes : 1 << 20;
     char *const out = b->buffers.out;
     if (b->memory == BENCH_INPLACE)
-        return copy_and_wait(b, out, b->buffers.in, b->bytes);
+        return b->buffers.in ? copy_and_wait(b, out, b->buffers.in, b->bytes) : make_input(b, out);
     TRY(copy_and_wait(b, out, b->buffers.in, piece));
     TRY(copy_and_wait(b, out + (b->bytes - piece) / 2, b->buffers.in, piece));
     return copy_and_wait(b, out + b->bytes - piece, b->buffers.in, piece);
@@ -238,20 +260,6 @@ static hsort_status time_yardstick(struct bench *b, enum engine_yardstick which,
 
 /* ---- One row ------------------------------------------------------------------------------------------- */
 
-/* Make this rank's part of the input, where it is sorted from. */
-static hsort_status make_input(struct bench *b)
-{
-    if (!is_on_device(b)) {
-        input_fill(&b->input, b->first, b->count, b->buffers.in);
-        return HSORT_OK;
-    }
-    const struct engine_ops *ops = b->engine->ops;
-    if (!ops->yardstick)
-        return status_fail(HSORT_INTERNAL, "the engine %s makes no keys", ops->name);
-    TRY(ops->yardstick->fill(b->engine, &b->input, b->first, b->count, b->buffers.in));
-    return ops->stream_synchronize(b->engine, STREAM_WORK);
-}
-
 /* All sorts once, one after the other; the times go to `repeat`, unless it is negative. Collective. */
 static hsort_status take_turns(struct bench *b, int repeat, bool *right)
 {
@@ -292,8 +300,9 @@ static struct bench_row start_row(const struct bench *b, const char *input)
 /* Measure the input in hand. Collective. */
 static hsort_status measure(struct bench *b, struct bench_row *row)
 {
-    TRY(comm_agree(b->comm, make_input(b)));
-    TRY(inspect(b, b->buffers.in, &b->before));
+    void *input = b->buffers.in ? b->buffers.in : b->buffers.out;
+    TRY(comm_agree(b->comm, make_input(b, input)));
+    TRY(inspect(b, input, &b->before));
     for (int repeat = -b->plan->warm_up; repeat < b->plan->repeats; repeat++)
         TRY(take_turns(b, repeat, &row->right));
     row->path = path_word(b);
@@ -350,7 +359,7 @@ static hsort_status settle_context(struct bench *b)
 {
     double seconds;
     b->input.distribution = INPUT_UNIFORM;
-    TRY(comm_agree(b->comm, make_input(b)));
+    TRY(comm_agree(b->comm, make_input(b, b->buffers.in ? b->buffers.in : b->buffers.out)));
     return time_sort(b, &seconds);
 }
 

@@ -10,6 +10,7 @@
 #include "src/library/two_passes.h"
 #include <stdlib.h>
 #include "kernels/base/lesser.h"
+#include "kernels/base/size_text.h"
 #include "mpi/comm/node_memory.h"
 #include "mpi/exchange/piece_messages.h"
 #include "mpi/exchange/run_cuts.h"
@@ -73,6 +74,7 @@ static int64_t most_elements(const struct sort *s)
 static hsort_status find_own_slot(struct passes *p, int64_t *slot)
 {
     hsort_context *ctx = p->s->ctx;
+    char has[SIZE_TEXT_BYTES], takes[SIZE_TEXT_BYTES];
     size_t have, need;
     *slot = 0;
     TRY(context_engine_bytes(ctx, &have));
@@ -84,8 +86,9 @@ static hsort_status find_own_slot(struct passes *p, int64_t *slot)
     need = free_bytes_for(need);
     return status_fail(hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY
                                                                      : HSORT_HOST_MEMORY,
-                       "%zu bytes of engine memory do not do for %lld %s: two passes take at least %zu", have,
-                       (long long)most_elements(p->s), p->s->elements ? "elements" : "keys", need);
+                       "%s of engine memory do not do for %lld %s: two passes take at least %zu bytes (%s)",
+                       size_text(have, has), (long long)most_elements(p->s),
+                       p->s->elements ? "elements" : "keys", need, size_option_text(need, takes));
 }
 
 /* Agree on the slot size, and find how many runs and segments every rank has. Collective. */

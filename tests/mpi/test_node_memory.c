@@ -103,14 +103,14 @@ static void check_shared(uint64_t bytes, const char *limit)
 static void test_machine(void)
 {
     make_trees(UINT64_MAX, UINT64_MAX, UINT64_MAX);
-    check_shared(AVAILABLE, "the machine has available 1048576000");
+    check_shared(AVAILABLE, "the machine has available 1.048 GB");
     remove_trees();
 }
 
 static void test_parent(void)
 {
     make_trees(640 * MIB, UINT64_MAX, UINT64_MAX);
-    check_shared(630 * MIB, "their cgroup has left 660602880");
+    check_shared(630 * MIB, "their cgroup has left 660.6 MB");
     remove_trees();
 }
 

@@ -8,6 +8,7 @@
  * Kernels live in the other files; here is only what needs none. */
 #include "kernels/cuda/engine/cuda_engine.h"
 #include "kernels/in_place.h"
+#include "kernels/base/size_text.h"
 #include "kernels/cuda/ladder/ladder.h"
 #include "kernels/cuda/ladder/tuning.h"
 #include <new>
@@ -33,13 +34,16 @@ hsort_status cuda_check(cudaError_t error, const char *call)
 static hsort_status fail_alloc(const struct cuda_engine *engine, size_t bytes)
 {
     size_t free_bytes = 0, total = 0;
-    char limit[48] = "none";
+    char wanted[SIZE_TEXT_BYTES], left[SIZE_TEXT_BYTES], used[SIZE_TEXT_BYTES],
+        limit[SIZE_TEXT_BYTES] = "none";
     cudaMemGetInfo(&free_bytes, &total);
     cudaGetLastError();
     if (engine->memory_limit > 0)
-        snprintf(limit, sizeof limit, "%zu bytes", engine->memory_limit);
-    return status_fail(HSORT_DEVICE_MEMORY, "GPU %d has no room for %zu bytes more: %zu bytes free, %zu bytes in use here, limit %s",
-                       engine->device, bytes, free_bytes, engine->bytes_in_use, limit);
+        size_text(engine->memory_limit, limit);
+    return status_fail(HSORT_DEVICE_MEMORY,
+                       "GPU %d has no room for %s more: %s free, %s in use here, limit %s", engine->device,
+                       size_text(bytes, wanted), size_text(free_bytes, left),
+                       size_text(engine->bytes_in_use, used), limit);
 }
 
 /* What to ask CUDA for: of much memory whole pages, or peers would read it slowly (peer.cu). */

@@ -84,7 +84,7 @@ enum {
     ENGINE_RUN_PARTS = 2048, /* of keys whose runs are found */
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
-    ENGINE_SAMPLE_LOG_USUAL = 16, /* up to here a map is made fast, of larger samples for even regions */
+    ENGINE_SAMPLE_LOG_USUAL = 14, /* up to here a map is made fast, of larger samples for even regions */
     ENGINE_SAMPLE_LOG_MAX = 19,
     ENGINE_PEER_BYTES = 2 << 20, /* of an allocation from which on any engine that exports memory exports it */
     ENGINE_MOVE_BYTES = 2 << 20  /* that engine_transfer.move() is asked for at most at a time */

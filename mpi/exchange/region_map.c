@@ -7,14 +7,16 @@
 enum {
     // A position times the size of a sample, and one more, must fit 63 bits: first_part_from().
     TOTAL_LOG_MAX = 62 - ENGINE_SAMPLE_LOG_MAX,
-    // Keys of a sample, about: the more ranks, the fewer regions has each, and the more even these must be.
+    // From so many ranks on the sample has about so many keys of each: each has few regions, which must be even.
+    MANY_RANKS = 16,
     SAMPLE_OF_RANK = 1 << 13
 };
 
 int region_map_log_most(int size)
 {
     int log = ENGINE_SAMPLE_LOG_USUAL;
-    while (log < ENGINE_SAMPLE_LOG_MAX && (int64_t)size * SAMPLE_OF_RANK >> (log + 1) > 0)
+    while (size >= MANY_RANKS && log < ENGINE_SAMPLE_LOG_MAX &&
+           (int64_t)size * SAMPLE_OF_RANK >> (log + 1) > 0)
         log++;
     return log;
 }

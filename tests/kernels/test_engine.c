@@ -3,6 +3,7 @@
  * */
 #include <sys/resource.h>
 #include <unistd.h>
+#include "kernels/base/size_text.h"
 #include "tests/kernels/engine_test.h"
 
 /* ---- memory ---- */
@@ -16,9 +17,9 @@ static bool is_cuda(void)
 static void check_refused(hsort_status (*alloc)(struct engine *, size_t, void **), hsort_status expected,
                           size_t bytes)
 {
-    char number[32];
+    char number[SIZE_TEXT_BYTES];
     void *memory = number;
-    snprintf(number, sizeof number, "%zu", bytes);
+    size_text(bytes, number);
     status_clear();
     const hsort_status status = alloc(engine, bytes, &memory);
     CHECK(status == expected, "%zu bytes: %s", bytes, hsort_strerror(status));

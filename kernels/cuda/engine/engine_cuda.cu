@@ -101,9 +101,10 @@ static hsort_status take_pinned(size_t bytes, bool must_fail, void **memory)
 {
     if (!must_fail && cudaHostAlloc(memory, bytes, cudaHostAllocDefault) == cudaSuccess)
         return HSORT_OK;
+    char wanted[SIZE_TEXT_BYTES];
     cudaGetLastError();
     *memory = NULL;
-    return status_fail(HSORT_HOST_MEMORY, "cannot pin %zu bytes of host memory", bytes);
+    return status_fail(HSORT_HOST_MEMORY, "cannot pin %s of host memory", size_text(bytes, wanted));
 }
 
 static hsort_status engine_alloc_host(struct engine *base, size_t bytes, void **memory)

@@ -12,11 +12,13 @@
 
 #include "kernels/cuda/msd/queue_level.cuh"
 
-/* Keys whose regions lie in extents, at most: of more, blocks could not sort many of the buckets. */
+/* Keys whose regions lie in extents, at most: of more, many buckets would be too large for usual block sorts, even if all were equal. */
 template <typename K>
 static int64_t most_in_extents(const struct cuda_engine *engine)
 {
-    return (int64_t)own_size<K>(engine, MSD_REGIONS_MOST) * SPLIT_BUCKETS * (huge_keys<K>(engine) * 3 / 4);
+    const struct msd_block &usual = MSD_USUAL[class_of(engine)][WIDTH_NUMBER<K>];
+    const int64_t most = usual.threads * usual.keys;
+    return own_size<K>(engine, MSD_REGIONS_MOST) * (int64_t)SPLIT_BUCKETS * (most - most / 32);
 }
 
 /* Then there are as many regions as a split can have. All are counted, as that many extents would take memory that these sorts lack. */

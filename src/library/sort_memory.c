@@ -184,7 +184,8 @@ static hsort_status lacks_memory(const struct sort *s, bool *lacks)
     if (memory_need_growth(s->ctx, &need) == 0) // the context holds it all: the system need not be asked
         return HSORT_OK;
     TRY(context_engine_bytes(s->ctx, &bytes));
-    *lacks = memory_need_bytes(&need) > bytes;
+    // As sort_reserve() will count, where there is another way in engine memory.
+    *lacks = memory_need_bytes(&need) > (lends(s) ? usable_bytes(bytes) : bytes);
     if (!*lacks || !comm_is_alone(&s->ctx->comm))
         return HSORT_OK;
     // The least that take_less() goes to.

@@ -89,7 +89,7 @@ const struct option_row cli_rows[] = {
     {"index", 0, SORT | PLAN, COMMON, ONE_TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
     {"values", 0, SORT | PLAN, COMMON, ONE_TEXT, "FILE", FIELD(values),
-     "a second file of as many elements of any kind, which move along"},
+     "a second file of as many elements, to 65536 bytes each, which move along"},
     {"values-output", 'O', SORT, COMMON, ONE_TEXT, "FILE", FIELD(values_output),
      "the file to write the values to"},
     {"value-bytes", 0, SORT | PLAN, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},

@@ -82,6 +82,9 @@ static hsort_status draw_page(const struct cli_options *options, struct page *pa
         status = read_json(options->trace, &trace);
     if (status == HSORT_OK && options->trace && !is_trace(&trace.value))
         status = status_fail(HSORT_FORMAT, "%s: is not what --trace has written", options->trace);
+    if (status == HSORT_OK && options->trace && !is_trace_of(&trace.value, &run.value))
+        status = status_fail(HSORT_ARGUMENT, "%s: is the trace of another run than %s", options->trace,
+                             options->files[0]);
     if (status == HSORT_OK) {
         page_begin(page, run_title(&run.value, title, sizeof title));
         page_run(page, &run.value);

@@ -92,8 +92,9 @@ static hsort_status read_places(struct select_run *run)
             (!read_quantile(word, total, position) && !read_position(word, total, position)))
             return status_fail(HSORT_ARGUMENT,
                                "--at: '%.40s' is no place of the %" PRId64
-                               " keys of %.200s; they are 0 to %" PRId64 ", -1 to -%" PRId64 ", 0%% to 100%%",
-                               word, total, run->in.path, total - 1, total);
+                               " keys of %.200s; they are 0 to %" PRId64 ", -1 to -%" PRId64
+                               ", 0%% to 100%% with up to %d decimals",
+                               word, total, run->in.path, total - 1, total, FRACTION_DIGITS);
         at += length;
         if (*at == '\0')
             return HSORT_OK;

@@ -83,8 +83,9 @@ static hsort_status compare_checks(struct sort_run *run)
     report->fingerprint_ok = memcmp(after->fingerprint, before->fingerprint, sizeof after->fingerprint) == 0;
     if (report->sorted && report->count_ok && report->fingerprint_ok)
         return HSORT_OK;
-    return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted keys are %s; %s was not written",
+    return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted keys are %s%s; %s was not written",
                        run->in.path, !report->sorted ? "not in order" : "not those of the file",
+                       report->kept.resumed || run->disk.checkpoint.found ? REPORT_MAY_BE_DAMAGED : "",
                        run->options->output);
 }
 

@@ -92,8 +92,8 @@ static const char *short_type(const char *word)
                                            {"u64", "uint64", "<u8", "uint64_t"},
                                            {"i64", "int64", "<i8", "int64_t"},
                                            {"f64", "float64", "<f8", "double"},
-                                           {"u8", "uint8", "|u1", "uint8_t"},
-                                           {"i8", "int8", "|i1", "int8_t"},
+                                           {"u8", "uint8", "|u1", "uint8_t", "<u1"},
+                                           {"i8", "int8", "|i1", "int8_t", "<i1"},
                                            {"u16", "uint16", "<u2", "uint16_t", "ushort"},
                                            {"u16", "unsigned short"},
                                            {"i16", "int16", "<i2", "int16_t", "short"},
@@ -199,6 +199,9 @@ hsort_status cli_store_value(const struct option_row *row, const char *value, st
         *(uint64_t *)field = number;
         return HSORT_OK;
     }
-    return cli_complain(options, "--%s: '%.128s' is no number it can take%s", row->name, value,
-                        row->kind == GIGA || row->kind == MICRO ? "" : CLI_NUMBERS);
+    // A number, but not one that this option takes, needs no lesson in writing numbers.
+    const bool is_number = number_parse(value, true, UINT64_MAX, &number);
+    return cli_complain(options, "--%s: '%.128s' is %s%s", row->name, value,
+                        is_number ? "too large, or too small" : "no number it can take",
+                        is_number || row->kind == GIGA || row->kind == MICRO ? "" : CLI_NUMBERS);
 }

@@ -94,6 +94,18 @@ bool is_trace(const struct json_value *trace)
     return json_member(trace, "traceEvents").kind == JSON_ARRAY;
 }
 
+bool is_trace_of(const struct json_value *trace, const struct json_value *run)
+{
+    const struct json_value other = json_member(trace, "otherData"), ranks = json_member(&other, "ranks"),
+                            written = json_member(run, "trace");
+    struct json_walk walk = json_begin(&ranks);
+    struct json_value rank;
+    double count = 0, spans = 0;
+    for (; json_next(&walk, NULL, &rank); count++)
+        spans += member_of(&rank, "spans", 0);
+    return count == member_of(run, "ranks", count) && spans == member_of(&written, "spans", spans);
+}
+
 static bool is_stream(const char *track)
 {
     return strncmp(track, "stream", 6) == 0;

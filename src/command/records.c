@@ -256,11 +256,12 @@ hsort_status records_compare(struct record_run *run, const hsort_check_result *b
                      : memcmp(after->fingerprint, before->fingerprint, sizeof after->fingerprint) == 0;
     if (report->sorted && report->stable && report->count_ok && report->fingerprint_ok)
         return HSORT_OK;
-    return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted %s are %s; nothing was written",
+    return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted %s are %s%s; nothing was written",
                        run->elements.in.path, run->options->key ? "records" : "keys",
                        !report->sorted   ? "not in order"
                        : !report->stable ? "not in the order of the input where they are equal"
-                                         : "not those of the file, or not beside what belongs to them");
+                                         : "not those of the file, or not beside what belongs to them",
+                       report->kept.resumed ? REPORT_MAY_BE_DAMAGED : "");
 }
 
 /* Of a sorted column what is kept, in the memory that it was read to. Not collective. */

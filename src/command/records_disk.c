@@ -104,6 +104,7 @@ static hsort_status open_disk_and_sort(struct record_run *run, struct disk_sort 
     disk_deal_describe(run->options, &run->elements.in, run->values.given ? &run->values.in : NULL,
                        &run->keys, false, &deal);
     TRY(disk_sort_open(run->comm, run->options, &deal, run->order, memory_bytes, disk));
+    run->report.kept.resumed = disk->checkpoint.found;
     report_stale(run->comm, &disk->out);
     hsort_status status = comm_agree(run->comm, record_share_open(&share, run->comm, &run->progress,
                                                                   &run->elements.in, &run->keys, false));

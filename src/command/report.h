@@ -27,6 +27,9 @@ struct report_kept {
     int64_t dealt;     /* of the segments: written to all outputs */
 };
 
+/* Of such a sort, behind what is wrong with its result: that need be no fault of the input. */
+#define REPORT_MAY_BE_DAMAGED ", so what an earlier command had kept of them may have been damaged, and is removed"
+
 struct sort_report {
     const struct file_in *input;
     const char *output;

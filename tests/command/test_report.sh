@@ -88,8 +88,10 @@ refused 0 2 "run%r%.html|no-clobber" report run.json -o 'run%r%.html' --no-clobb
 rm 'run%r%%.json'
 ok 0 report 'run%r%.json' -o 'run%r%%.json' -q
 cmp -s run.json 'run%r%.json' || fail "a page is written over the report that it is of"
-ok 2 sort keys.npy -o sorted.npy --trace 'run%r%%.trace' -q
-page 0 three.json 'run%r%%.trace'
+ok 2 sort keys.npy -o sorted.npy --trace 'run%r%%.trace' --json
+mv "$work.out" two.json
+page 0 two.json 'run%r%%.trace'
+refused 0 2 "run%r%%.trace: is the trace of another run than three.json" report three.json --trace 'run%r%%.trace'
 refused 0 2 "run%r%%.trace|no-clobber" sort keys.npy -o new.npy --trace 'run%r%%.trace' --no-clobber
 rm run%*
 

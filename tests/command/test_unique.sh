@@ -146,8 +146,8 @@ refusals()
     refused 2 2 "keys.npy: has plain keys, which --key is not for" select keys.npy --key 0 --at 0
     refused 2 2 "records.npy: --key: the keys have 18 bytes together" select records.npy --key a,b,v --at 0
     local place
-    for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3 "$(printf %060d 5)"; do
-        refused 0 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100%" \
+    for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3 "$(printf %060d 5)" 33.3333333333333333%; do
+        refused 0 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100% with up to 15 decimals" \
             select keys.npy --at "$place"
     done
     refused 2 2 "none.npy: has no keys, and so no place" select none.npy --at 0%

@@ -15,6 +15,8 @@
  * node), sends fewer messages on many nodes; it is left out until there is a machine on which it was seen to
  * gain.
  *
+ * Where there is no second buffer for all keys, the cut pieces change ranks in place (swap_pieces.c).
+ *
  * All ranks agree that nothing has failed before a key moves: only then do both sides of every message know
  * its length.
  *

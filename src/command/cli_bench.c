@@ -177,6 +177,12 @@ static hsort_status copy_and_wait(struct bench *b, void *to, const void *from, s
 
 /* ---- One call ------------------------------------------------------------------------------------------ */
 
+/* Where the input is, before the first sort. */
+static void *input_of(const struct bench *b)
+{
+    return b->buffers.in ? b->buffers.in : b->buffers.out;
+}
+
 /* Make this rank's part of the input. */
 static hsort_status make_input(struct bench *b, void *to)
 {
@@ -300,9 +306,8 @@ static struct bench_row start_row(const struct bench *b, const char *input)
 /* Measure the input in hand. Collective. */
 static hsort_status measure(struct bench *b, struct bench_row *row)
 {
-    void *input = b->buffers.in ? b->buffers.in : b->buffers.out;
-    TRY(comm_agree(b->comm, make_input(b, input)));
-    TRY(inspect(b, input, &b->before));
+    TRY(comm_agree(b->comm, make_input(b, input_of(b))));
+    TRY(inspect(b, input_of(b), &b->before));
     for (int repeat = -b->plan->warm_up; repeat < b->plan->repeats; repeat++)
         TRY(take_turns(b, repeat, &row->right));
     row->path = path_word(b);
@@ -359,7 +364,7 @@ static hsort_status settle_context(struct bench *b)
 {
     double seconds;
     b->input.distribution = INPUT_UNIFORM;
-    TRY(comm_agree(b->comm, make_input(b, b->buffers.in ? b->buffers.in : b->buffers.out)));
+    TRY(comm_agree(b->comm, make_input(b, input_of(b))));
     return time_sort(b, &seconds);
 }
 

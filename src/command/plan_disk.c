@@ -119,8 +119,9 @@ void plan_disk_print(const struct plan_disk *disk, int i)
         printf("             runs %.3g s, cuts %.3g s, segments %.3g s: %.3g s in all\n",
                seconds[HSORT_PHASE_LOCAL_SORT], seconds[HSORT_PHASE_EXCHANGE], seconds[HSORT_PHASE_MERGE],
                forecast->cost.total_seconds);
-    else if (forecast->by_disk)
-        printf("             how long that takes: --disk DIR; the rows are of memory that does\n");
+    if (forecast->by_disk)
+        printf("             %sthe rows are of memory that does\n",
+               forecast->cost.total_seconds > 0 ? "" : "how long that takes: --disk DIR; ");
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */

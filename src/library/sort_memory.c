@@ -188,7 +188,7 @@ static hsort_status lacks_memory(const struct sort *s, bool *lacks)
     *lacks = memory_need_bytes(&need) > (lends(s) ? usable_bytes(bytes) : bytes);
     if (!*lacks || !comm_is_alone(&s->ctx->comm))
         return HSORT_OK;
-    // The least that take_less() goes to.
+    // The least that find_less() goes to.
     TRY(need_for(s, 0, scratch_for_chunks(s, ENGINE_CHUNKS_MAX), &need));
     *lacks = keys_bytes > bytes || memory_need_bytes(&need) > usable_bytes(bytes - keys_bytes);
     return HSORT_OK;

@@ -51,8 +51,7 @@ struct sort {
     enum key_form form;
     const void *held;     /* where the keys lie: the caller's input, or x.keys */
     struct exchange x;    /* x.current_offset: their global positions */
-    int64_t
-        scratch_keys; /* that x.scratch has room for: the capacity, or less on a rank that is alone, and in place */
+    int64_t scratch_keys; /* that x.scratch has room for: `room`, or less on a rank that is alone, and in place */
     bool stopped;         /* at the safe point */
     hsort_status status;  /* the first failure on this rank since ranks last agreed */
     double entered, phase_began;
@@ -80,7 +79,7 @@ void sort_report_phase(const struct sort *s, const char *phase);
  * memory; or s->in_place, if none do, and no rank asks for another number of keys than it has. Collective. */
 hsort_status sort_choose_passes(struct sort *s);
 
-/* What a rank says of its elements. One without any says neither of the first three. */
+/* What a rank says of its elements. One without any says none of the first three. */
 struct passes_answer {
     bool on_host;   /* they lie in host memory, coming and going */
     bool in_engine; /* they can be sorted in place in engine memory */

@@ -30,7 +30,7 @@ good_gen()
         ok 0 gen -n 2048 --type "$name" -o named.bin
         cmp -s default.bin named.bin || fail "gen: --type $name is not u64"
     done
-    for name in f32:float32 f64:double i32:int32 'i64:<i8' 'u8:|u1' i16:int16 f16:half; do
+    for name in f32:float32 f64:double i32:int32 'i64:<i8' 'u8:|u1' 'i8:<i1' i16:int16 f16:half; do
         ok 0 gen -n 100 --type "${name#*:}" --dist sorted -o named.npy
         ok 0 check named.npy --type "${name%:*}"
     done

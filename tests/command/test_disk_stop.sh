@@ -348,6 +348,8 @@ damage()
         elif [ "$code" != "$expected" ]; then
             fail "damage, $how: exit code $code, not $expected"
         fi
+        [ $how != key ] || grep -q "what an earlier command had kept of them may have been damaged, and is removed; out was" "$work.err" ||
+            fail "damage, $how: the input alone is blamed"
         echo "damage, $how: exit code $code: $(head -n 1 "$work.err" | cut -c 1-120)"
         if [ "$code" != 0 ]; then
             cmp -s out <(echo old) || fail "damage, $how: the output was touched"

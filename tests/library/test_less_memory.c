@@ -119,7 +119,7 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
 
     const size_t workspace_bytes = all_bytes - 2 * keys_bytes;
     size_t limit = far ? keys_bytes : 0;
-    if (share > 0) // and 1 / 32 more: see take_less() of sort.c
+    if (share > 0) // and 1 / 32 more: see find_less() of sort_memory.c
         limit += (keys_bytes / (size_t)share + workspace_bytes) / 32 * 33;
     keys_are_far = far;
     ctx = open_context(cuda, share % 2 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_BITONIC,

@@ -44,37 +44,37 @@ for line in sys.stdin: print(sum(json.loads(line)["phases"][p] for p in sys.argv
 }
 
 # sort_file NAME WORK RANKS [cold]: three times; prints the seconds of the whole command, of reading, of writing, and from the one to the
-# end of the other.
+# end of the other. Not 0: one failed.
 sort_file()
 {
     local name=$1 work=$2 ranks=$3 cold=${4:-} begin
     : >"$work/reports"
+    : >"$work/wholes"
     for _ in 1 2 3; do
         if [ -n "$cold" ]; then
             "$tools/bench_copy" drop "$work/$name"
         fi
         begin=$(date +%s%N)
         "${MPIRUN[@]}" -n "$ranks" "$hypersort" sort "$work/$name" --type u64 -o "$work/out.raw" --json |
-            tr -d '\n' >>"$work/reports"
+            tr -d '\n' >>"$work/reports" || return 1
         echo >>"$work/reports"
-        echo "$((($(date +%s%N) - begin) / 1000000))" >>"$work/wholes.$ranks"
+        echo "$((($(date +%s%N) - begin) / 1000000))" >>"$work/wholes"
         rm -f "$work/out.raw"
     done
-    echo "$(median <"$work/wholes.$ranks" | sed 's/...$/.&/; s/^\./0./'),$(seconds_of read <"$work/reports"),$(
+    echo "$(median <"$work/wholes" | sed 's/...$/.&/; s/^\./0./'),$(seconds_of read <"$work/reports"),$(
         seconds_of write <"$work/reports"),$(seconds_of read,local_sort,exchange,merge,write <"$work/reports")"
-    rm -f "$work/wholes.$ranks"
 }
 
 # file_rows WORK SYSTEM [cold]: the copy, and the sorts.
 file_rows()
 {
-    local work=$1 system=$2 cold=${3:-} copy ranks
+    local work=$1 system=$2 cold=${3:-} copy ranks row
     copy=$("$tools/bench_copy" "$work/in.raw" "$work/copy.raw" 30 $cold | sed -n 's/^best,,//p')
     system+=${cold:+ $cold}
     echo "copy,$system,0,$keys,$copy,,,"
     for ranks in 1 $((gpus > 1 ? gpus : 2)); do
-        echo "start,$system,$ranks,1K,$(sort_file few.raw "$work" "$ranks")" || status=1
-        echo "sort,$system,$ranks,$keys,$(sort_file in.raw "$work" "$ranks" $cold)" || status=1
+        if row=$(sort_file few.raw "$work" "$ranks"); then echo "start,$system,$ranks,1K,$row"; else status=1; fi
+        if row=$(sort_file in.raw "$work" "$ranks" $cold); then echo "sort,$system,$ranks,$keys,$row"; else status=1; fi
     done
 }
 
@@ -138,7 +138,7 @@ measure()
         about_machine | sed 's/^/# /'
         "measure_$1"
     } >"$results"
-    if [[ $results = "$ROOT"/jobs/results/* ]]; then
+    if [ "$status" = 0 ] && [[ $results = "$ROOT"/jobs/results/* ]]; then
         python3 "$jobs/files_table.py" "$results" "$ROOT/src/measured.md"
     fi
     echo "every row: $results" >&2

@@ -127,9 +127,10 @@ static void join_inspections(const struct engine_inspection *part, struct engine
         found->first_unstable = part->first_unstable;
 }
 
-/* Not by a critical section: all that have no name are one, and the caller may be in it. */
+/* Not by a critical section: all that have no name are one, and the caller may be in it. Nor does a thread begin with a copy of
+ * omp_orig: another one may have joined its part already. */
 #pragma omp declare reduction(join : struct engine_inspection : join_inspections(&omp_in, &omp_out)) \
-    initializer(omp_priv = omp_orig)
+    initializer(omp_priv = (struct engine_inspection){.first_descent = INT64_MAX, .first_unstable = INT64_MAX})
 
 hsort_status host_inspect_elements(struct engine *engine, const struct engine_elements *elements,
                                    struct engine_inspection *result)

@@ -212,8 +212,8 @@ void gensort_look(struct gensort_summary *summary, const void *records, int64_t 
     const unsigned char *bytes = records;
     struct gensort_summary next = {.records = (uint64_t)count};
     struct crc_table table;
-    uint128 checksum = 0;
-    uint64_t unordered = 0, first_unordered = UINT64_MAX, duplicates = 0;
+    // The checksum is of words of 32 bits, so it has room for 2^32 of them; one of 128 bits is no reduction for every compiler.
+    uint64_t checksum = 0, unordered = 0, first_unordered = UINT64_MAX, duplicates = 0;
     if (count <= 0)
         return;
     make_crc_table(&table);

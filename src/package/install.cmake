@@ -125,7 +125,7 @@ list(JOIN pc_libs_private " " pc_libs_private)
 foreach(kind LIB INCLUDE DATA BIN DOC)
     set(to_${kind} ${CMAKE_INSTALL_${kind}DIR})
 endforeach()
-set(to_PYTHON ${HYPERSORT_PYTHON_DIR})
+set(to_PYTHON "${HYPERSORT_PYTHON_DIR}") # perhaps empty, which is not unset
 foreach(kind LIB INCLUDE DATA BIN DOC PYTHON)
     cmake_path(ABSOLUTE_PATH to_${kind} BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
     cmake_path(RELATIVE_PATH to_${kind} BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})

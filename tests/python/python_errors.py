@@ -341,7 +341,13 @@ def run_contexts(ranks):
         ranks.expect("unique keeps its input", np.array_equal(given, keys) and counts.sum() > 0 and (np.diff(ours) > 0).all())
         narrow.sort(given)
         ranks.expect("sort may overwrite it", not np.array_equal(given, keys))
-    for call in (lambda: sorter.sort(KEYS)), sorter.topology, sorter.stats:
+        given = keys.copy()
+        given.flags.writeable = ranks.rank != ranks.size - 1
+        records = given.view([("x", given.dtype)])
+        for name, call in ("sort", lambda: narrow.sort(given)), ("sort_records", lambda: narrow.sort_records(records)):
+            one_error(ranks, f"{name} may not overwrite what is read-only", raised(call), "a is read-only", hypersort.ArgumentError)
+        ranks.expect("what is read-only stays", np.array_equal(given, keys))
+    for call in (lambda: sorter.sort(KEYS)), sorter.topology, sorter.stats, (lambda: sorter.engine), (lambda: sorter.exchange):
         try:
             call()
             ranks.expect("closed", False)

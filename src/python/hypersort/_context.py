@@ -117,6 +117,11 @@ class Context:
                 raise TypeError("an array lies in GPU memory, but the engine in use is host: pass an array of NumPy")
         return stream_of(*arrays)
 
+    def _refuse_overwriting(self, array: Array) -> None:
+        """Of prepare(), for an array that the sort may leave anything in."""
+        if self._overwrites_input and array.read_only:
+            raise ValueError("a is read-only, but with overwrite_input it may be written")
+
     def _out_count(self, length: Callable[[], int], out_count: Count) -> Optional[int]:
         """The count that is asked for: "even" is this rank's share of all elements. Collective if it is.
 
@@ -139,11 +144,15 @@ class Context:
     @property
     def engine(self) -> str:
         """What sorts: "host" or "cuda"."""
+        if not self._handle:
+            raise ValueError("the Sorter is closed")
         return _abi.ENGINES[self._library.hsort_engine_in_use(self._handle)]
 
     @property
     def exchange(self) -> str:
         """The exchange of the last sort; "auto" after one that needs none."""
+        if not self._handle:
+            raise ValueError("the Sorter is closed")
         return _abi.EXCHANGES[self._library.hsort_exchange_in_use(self._handle)]
 
     @property

@@ -27,6 +27,7 @@ class Moves(Context):
 
         def prepare() -> Tuple[Any, ...]:
             keys = read_keys(a, "a")
+            self._refuse_overwriting(keys)
             result = output(out, keys, count)
             refuse_overlap(result, keys, in_place=True)
             aligned = aligned_output(result, keys)
@@ -157,6 +158,7 @@ class Moves(Context):
 
         def prepare() -> Tuple[Any, ...]:
             records = read_elements(a, "a")
+            self._refuse_overwriting(records)
             fields, words = _records.read_records(records, order)
             result = output(out, records, count)
             refuse_overlap(result, records)

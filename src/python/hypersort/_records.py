@@ -19,7 +19,7 @@ def _steps(dtype: np.dtype, path: str) -> List[Union[str, int]]:
     if path in (dtype.names or ()):
         return [path]
     words = re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)
-    if not words:
+    if not re.fullmatch(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*", path):
         raise ValueError(f"order: {path!r} is no field")
     return [int(place) if place else word for word, place in words]
 

@@ -11,8 +11,8 @@
  *
  * A run of keys that a tile has for a region may be cut by the end of an extent. That is seldom where a tile has keys of many regions,
  * and usual where it has those of one: such a run is put on a list, and stored after the others, by all threads. Who is given the first
- * place of an extent takes it and writes it into the region's row; whoever has places behind that waits for the row. Nobody waits before
- * it has written what others wait for.
+ * place of an extent takes it and writes it into the region's row; whoever has places behind that waits for the row. Nobody waits for a
+ * row of a region before it has written what others wait for of that region; a thread has its regions in the order in which all have.
  *
  * Rejected Regions with room to spare, as buckets have: twice the memory of the keys. A count before: a pass more. */
 #ifndef EXTENTS_CUH

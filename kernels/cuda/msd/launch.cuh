@@ -9,7 +9,8 @@
  * Each kernel that is launched so calls wait_for_kernels_before() before it touches global memory or ends, in every
  * thread. All that was queued before is then done, as the kernel before has waited in its turn. Ordinary launches and
  * copies may come before or behind. Two kernels run beside the one before them instead: usual_kernel() of buckets.cuh, and
- * scatter_kernel() of level.cuh where it is told so. Their last block waits in the end, for those behind it. */
+ * scatter_kernel() of level.cuh where it is told so. Their last block waits in the end, for those behind it. And
+ * onesweep_kernel() reads what its first pass has waited for already before it waits. */
 #ifndef LAUNCH_CUH
 #define LAUNCH_CUH
 

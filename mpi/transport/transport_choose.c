@@ -187,6 +187,9 @@ static hsort_status open_base(struct comm *comm, struct engine *engine,
     if (on_device && wanted->transport != HSORT_TRANSPORT_STAGED)
         TRY(probe_mpi(comm, engine, wanted->mpi_device_pointers, takes_device_pointers));
     const bool mpi = wanted->transport != HSORT_TRANSPORT_STAGED && *takes_device_pointers != 0;
+    if (wanted->transport == HSORT_TRANSPORT_MPI && !mpi && wanted->mpi_device_pointers == HSORT_CHOICE_OFF)
+        return comm_agree(
+            comm, status_fail(HSORT_ARGUMENT, "transport mpi: the option mpi_device_pointers is off"));
     if (wanted->transport == HSORT_TRANSPORT_MPI && !mpi)
         return comm_agree(
             comm, status_fail(HSORT_MPI, "this MPI does not take device pointers: use transport staged, or "

@@ -12,6 +12,8 @@
 #include <string.h>
 #include "kernels/base/lesser.h"
 #include "mpi/exchange/element_gather.h"
+#include "src/library/context_memory.h"
+#include "src/library/element_need.h"
 #include "src/library/element_pairs.h"
 #include "src/library/sort_codes.h"
 #include "src/library/sort_memory.h"
@@ -491,6 +493,26 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
 
 /* ---- elements ------------------------------------------------------------------------------------------ */
 
+/* What the exchange of the codes keeps, as it could be had, makes way for what must be had now. */
+static void make_room_to_carry(hsort_context *ctx, int64_t count, size_t element_bytes)
+{
+    struct engine *engine = ctx->engine;
+    struct memory_need need = {.apart = element_need_of_gather(ctx->comm.size, count, element_bytes)};
+    size_t workspace = 0;
+    bool has = true;
+    if (ctx->kept[KEPT_EXCHANGE].bytes == 0)
+        return;
+    hsort_status status =
+        engine->ops->sort_workspace(engine, -1, (int)sizeof(key_code), count, count, &workspace);
+    need.apart += workspace;
+    if (status == HSORT_OK)
+        status = context_has_room(ctx, &need, &has);
+    if (status != HSORT_OK)
+        status_clear(); // who cannot be asked fails where it is taken, on all ranks
+    if (!has)
+        kept_drop(&ctx->kept[KEPT_EXCHANGE], engine);
+}
+
 hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *offset, const int64_t *index,
                            int64_t count, size_t element_bytes, const void *from, void *to)
 {
@@ -498,6 +520,7 @@ hsort_status element_carry(hsort_context *ctx, bool scatters, const int64_t *off
     struct element_gather *gather;
     int64_t moved = 0;
     stats_book(ctx, HSORT_PHASE_LOCAL_SORT);
+    make_room_to_carry(ctx, count, element_bytes);
     TRY(element_gather_open(&ctx->comm, &ctx->spare, &slice, ctx->transport, offset, index, count, &gather));
     const hsort_status status = element_gather_run(gather, scatters, element_bytes, from, to, &moved);
     element_gather_close(gather);

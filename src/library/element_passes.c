@@ -11,6 +11,7 @@
  * between the caller's memory and pinned slots. */
 #include "src/library/element_passes.h"
 #include <string.h>
+#include "mpi/comm/node_memory.h"
 #include "src/library/element_call.h"
 #include "src/library/element_need.h"
 #include "src/library/sort_memory.h"
@@ -145,15 +146,15 @@ static bool keeps_more(const hsort_context *ctx, const struct memory_need *need)
     return context_kept_bytes(ctx) + memory_need_growth(ctx, need) > memory_need_bytes(need);
 }
 
-/* Do the elements of each rank fit any GPU? */
-static bool are_few(const struct element_order *order, const struct element_columns *columns)
+/* Are the elements of each rank less than so many bytes? Pure. */
+static bool are_few(const struct element_order *order, const struct element_columns *columns, int64_t bytes)
 {
     int64_t most = 0;
     for (int rank = 0; rank < order->ctx->comm.size; rank++) {
         most = larger_count(most, order->in_offset[rank + 1] - order->in_offset[rank]);
         most = larger_count(most, order->out_offset[rank + 1] - order->out_offset[rank]);
     }
-    return most < SMALL_BYTES / (int64_t)element_bytes_of(columns);
+    return most < bytes / (int64_t)element_bytes_of(columns);
 }
 
 /* What other sorts have left goes, if it is in the way of this one. Collective. */
@@ -165,24 +166,46 @@ static hsort_status make_room_for_elements(hsort_context *ctx, bool has_room)
     return HSORT_OK;
 }
 
+/* What one pass takes beside the arrays that the caller has in engine memory. */
+static hsort_status find_need_beside(const struct element_order *order, const struct element_columns *columns,
+                                     struct memory_need *need)
+{
+    TRY(find_need(order, columns, need));
+    need->apart -= near_bytes(order, columns);
+    return HSORT_OK;
+}
+
+/* Can all ranks of this node have the host memory that they want? Without a limit nobody else asks. Collective. */
+static hsort_status check_host_memory(const struct element_order *order, struct element_columns *columns)
+{
+    hsort_context *ctx = order->ctx;
+    struct memory_need need = {0};
+    bool in_host;
+    hsort_status status = find_spaces(order, columns, &in_host);
+    if (status == HSORT_OK)
+        status = find_need_beside(order, columns, &need);
+    keep_first_error(&status, node_memory_check(&ctx->comm, memory_need_growth(ctx, &need)));
+    return comm_agree(&ctx->comm, status);
+}
+
 hsort_status element_passes_choose(const struct element_order *order, struct element_columns *columns,
                                    int *passes)
 {
     hsort_context *ctx = order->ctx;
-    const bool limited = ctx->options.device_memory_limit > 0;
+    const bool limited = ctx->options.device_memory_limit > 0,
+               on_host = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST;
     struct memory_need need = {0};
     bool mine = true, takes_two = false, has_room = true, in_place;
     *passes = 1;
     TRY(element_order_check_total(order));
     // As in sort_choose_passes(): the same on every rank.
-    if (order->total == 0 ||
-        (!limited && (are_few(order, columns) || hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST)))
+    if (order->total == 0 || (!limited && are_few(order, columns, on_host ? NODE_CHECK_BYTES : SMALL_BYTES)))
         return HSORT_OK;
+    if (!limited && on_host)
+        return check_host_memory(order, columns);
     hsort_status status = find_spaces(order, columns, &mine);
     if (status == HSORT_OK)
-        status = find_need(order, columns, &need);
-    if (status == HSORT_OK)
-        need.apart -= near_bytes(order, columns);
+        status = find_need_beside(order, columns, &need);
     if (status == HSORT_OK && mine)
         status = takes_two_passes(ctx, &need, &takes_two);
     if (status == HSORT_OK && (mine || keeps_more(ctx, &need)))

@@ -7,9 +7,6 @@
 #include "src/library/disk_plan.h"
 #include "src/library/narrow_counts.h"
 
-/* From this shard size on, the ranks of a node ask whether there is memory for all of them. */
-enum { NODE_CHECK_BYTES = 1 << 20 };
-
 int sort_rung(const hsort_context *ctx, int key_bytes)
 {
     return key_bytes == sizeof(key_code) ? -1 : ctx->options.local_rung;
@@ -152,6 +149,7 @@ hsort_status sort_reserve(struct sort *s)
         TRY(direct_reserve_in_place(ctx->exchange_tables[HSORT_EXCHANGE_DIRECT], ctx->comm.size));
     if (!has_room)
         drop_others(s, may_take_less && keys_bytes > 0);
+    s->new_bytes = memory_need_growth(ctx, &need);
     TRY(context_reserve_all(ctx, &need));
     s->x = (struct exchange){.comm = &ctx->comm,
                              .engine = ctx->engine,
@@ -297,6 +295,18 @@ static bool reserve_exchange_bytes(hsort_context *ctx, size_t bytes)
     return has;
 }
 
+/* Can all ranks of this node have so much for an exchange? As check_node_memory(). */
+static bool node_has_exchange_bytes(const struct sort *s, size_t bytes)
+{
+    const struct memory_need need = {.kept = {[KEPT_EXCHANGE] = bytes}, .apart = s->new_bytes};
+    fault_pause(true);
+    const bool has = check_node_memory(s, &need) == HSORT_OK;
+    fault_pause(false);
+    if (!has)
+        status_clear();
+    return has;
+}
+
 void sort_make_codes(struct sort *s)
 {
     if (!s->numbered)
@@ -312,15 +322,17 @@ hsort_status sort_reserve_exchange(struct sort *s)
     hsort_context *ctx = s->ctx;
     const size_t raw = exchange_bytes(ctx, s->raw_exchange, s->map.key_bytes, s->capacity),
                  sorted = exchange_bytes(ctx, s->sorted_exchange, s->map.key_bytes, s->capacity);
+    const bool fits = node_has_exchange_bytes(s, greater_bytes(raw, sorted));
     if (s->raw_exchange) {
         int64_t all;
-        TRY(comm_range(&ctx->comm, reserve_exchange_bytes(ctx, greater_bytes(raw, sorted)), &all, NULL));
+        TRY(comm_range(&ctx->comm, fits && reserve_exchange_bytes(ctx, greater_bytes(raw, sorted)), &all,
+                       NULL));
         if (!all)
             s->raw_exchange = NULL;
     }
     // Sorted runs move without it, too: ranks agree on that when they do.
-    s->x.memory =
-        reserve_exchange_bytes(ctx, s->raw_exchange ? raw : sorted) ? ctx->kept[KEPT_EXCHANGE].memory : NULL;
+    const bool has = fits && reserve_exchange_bytes(ctx, s->raw_exchange ? raw : sorted);
+    s->x.memory = has ? ctx->kept[KEPT_EXCHANGE].memory : NULL;
     return HSORT_OK;
 }
 

@@ -9,6 +9,9 @@
 #include "src/library/pass_sort.h"
 #include "src/library/run_store.h"
 
+/* From this shard size on, the ranks of a node ask whether there is memory for all of them. */
+enum { NODE_CHECK_BYTES = 1 << 20 };
+
 /* What this rank's keys are at present. Each phase of a sort takes some form and leaves another. */
 enum key_form {
     FORM_RAW,      /* the caller's bits, as they came */
@@ -39,6 +42,7 @@ struct sort {
     enum engine_space in_space, out_space;
     int64_t total, capacity;
     int64_t room;  /* keys that this rank must have room for: the capacity; in place, its own */
+    size_t new_bytes; /* that the context keeps since this call, and nobody may have touched yet */
     bool in_place; /* the keys fill engine memory: each rank's stay in its output. The same on every rank */
     bool fits;                                  /* no rank brings more than the capacity */
     bool any_target_fits;                       /* nor asks for more */

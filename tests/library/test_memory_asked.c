@@ -1,0 +1,177 @@
+/* Memory that must be had comes before memory that an exchange likes to have, and ranks of a node are asked together before any
+ * of them takes memory of the host:
+ *
+ *     limits       records and pairs of the host engine, with limits from where two passes begin to where there is room for all: each
+ *                  call goes well, twice in one context, whatever the exchange
+ *     questions    what node_memory_check() is asked, and what follows where it says no, is made up by the linker (--wrap) */
+#include <string.h>
+#include "hypersort.h"
+#include "mpi/comm/node_memory.h"
+#include "tests/support/ranks.h"
+
+enum { COUNT = 70000, LIMITS = 24, TURNS = 2 };
+
+struct record {
+    uint64_t key, place;
+};
+
+static int rank, size;
+static struct record in[COUNT], out[COUNT];
+static uint64_t keys[COUNT], places[COUNT], keys_out[COUNT], places_out[COUNT];
+
+/* ---- what is asked ----------------------------------------------------------------------------------------------- */
+
+static int questions, refused; /* since the count began; the number of the one that is refused, or 0 */
+static uint64_t asked[4];      /* of the first ones, in bytes */
+
+hsort_status __wrap_node_memory_check(const struct comm *comm, uint64_t bytes);
+
+hsort_status __wrap_node_memory_check(const struct comm *comm, uint64_t bytes)
+{
+    (void)comm;
+    if (questions < 4)
+        asked[questions] = bytes;
+    return ++questions == refused ? status_fail(HSORT_HOST_MEMORY, "refused by the test") : HSORT_OK;
+}
+
+static void begin_questions(int refuse)
+{
+    questions = 0;
+    refused = refuse;
+}
+
+/* ---- sorts ------------------------------------------------------------------------------------------------------- */
+
+static hsort_context *open_context(hsort_exchange exchange, size_t limit)
+{
+    hsort_options options;
+    hsort_context *ctx;
+    CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
+    options.engine = HSORT_ENGINE_HOST;
+    options.exchange = exchange;
+    options.device_memory_limit = limit;
+    options.threads = 1;
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    return ctx;
+}
+
+static void draw_input(uint64_t *random)
+{
+    for (int i = 0; i < COUNT; i++) {
+        in[i] = (struct record){check_random(random) % 50000, (uint64_t)rank * COUNT + (uint64_t)i};
+        keys[i] = in[i].key;
+        places[i] = in[i].place;
+    }
+}
+
+static hsort_status sort(hsort_context *ctx, bool pairs)
+{
+    static const hsort_field field = {.offset = 0, .type = HSORT_U64};
+    if (pairs)
+        return hsort_sort_pairs_to(ctx, HSORT_U64, HSORT_ASCENDING, keys, places, 8, COUNT, keys_out,
+                                   places_out, COUNT, NULL);
+    return hsort_sort_records_to(ctx, in, sizeof *in, &field, 1, COUNT, out, COUNT, NULL);
+}
+
+/* Is this rank's result in order by key, then place? And do all ranks have each place once, or nearly for certain? */
+static void check_result(bool pairs, const char *what)
+{
+    uint64_t sums[2] = {0}, all[2];
+    for (int i = 0; i < COUNT; i++) {
+        const struct record *r = &out[i];
+        if (pairs)
+            out[i] = (struct record){keys_out[i], places_out[i]};
+        CHECK(i == 0 || r[-1].key < r->key || (r[-1].key == r->key && r[-1].place < r->place),
+              "%s: rank %d: %d is not in order", what, rank, i);
+        sums[0] += r->place + 1;
+        sums[1] += (r->place + 1) * (r->place + 1);
+    }
+    MPI_Allreduce(sums, all, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    const uint64_t n = (uint64_t)size * COUNT;
+    CHECK(all[0] == n * (n + 1) / 2 && all[1] == n * (n + 1) * (2 * n + 1) / 6, "%s: elements are lost",
+          what);
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+static void check_limits(bool pairs, hsort_exchange exchange, uint64_t *random)
+{
+    static const size_t least = 8 << 20, most = 24 << 20; // two passes, all there is
+    int passes[3] = {0};
+    for (int i = 0; i < LIMITS; i++) {
+        const size_t limit = least + (most - least) / LIMITS * (size_t)i + check_random(random) % 1000;
+        hsort_stats stats = {.struct_size = sizeof stats};
+        char what[100];
+        snprintf(what, sizeof what, "%s, exchange %d, limit %zu", pairs ? "pairs" : "records", (int)exchange,
+                 limit);
+        hsort_context *ctx = open_context(exchange, limit);
+        for (int turn = 0; turn < TURNS; turn++) {
+            const hsort_status status = sort(ctx, pairs);
+            CHECK(status == HSORT_OK, "%s: turn %d: %s", what, turn, hsort_last_error(ctx));
+            CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK, "stats");
+            if (status == HSORT_OK)
+                check_result(pairs, what);
+        }
+        passes[stats.passes]++;
+        hsort_destroy(&ctx);
+    }
+    CHECK(passes[1] > 0 && (passes[2] > 0 || size == 1), "%d limits for one pass, %d for two", passes[1],
+          passes[2]);
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+/* Without a limit records ask for all that they take, at first; where that cannot be, nothing has changed. */
+static void check_elements_ask(bool pairs)
+{
+    hsort_context *ctx = open_context(HSORT_EXCHANGE_AUTO, 0);
+    begin_questions(0);
+    CHECK(sort(ctx, pairs) == HSORT_OK, "%s", hsort_last_error(ctx));
+    check_result(pairs, "not refused");
+    CHECK(questions > 0 && asked[0] >= COUNT * sizeof *in / 2, "%d questions, the first one for %llu bytes",
+          questions, (unsigned long long)asked[0]);
+    begin_questions(rank == size - 1);
+    memset(out, 0, sizeof out);
+    const hsort_status status = sort(ctx, pairs);
+    CHECK(status == HSORT_HOST_MEMORY && strstr(hsort_last_error(ctx), "refused by the test"), "refused: %s",
+          hsort_last_error(ctx));
+    begin_questions(0);
+    CHECK(sort(ctx, pairs) == HSORT_OK, "%s", hsort_last_error(ctx));
+    check_result(pairs, "once more");
+    hsort_destroy(&ctx);
+}
+
+/* A sort of keys asks once more, with what the exchange likes to have; without, another exchange runs. */
+static void check_exchange_asks(void)
+{
+    hsort_context *ctx = open_context(HSORT_EXCHANGE_PARTITION, 0);
+    static uint64_t many[2 * COUNT];
+    for (int i = 0; i < 2 * COUNT; i++)
+        many[i] = keys[i % COUNT];
+    begin_questions(rank == 0 ? 2 : 0);
+    CHECK(hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, many, 2 * COUNT, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(questions == 2 && asked[1] > asked[0], "%d questions, for %llu and %llu bytes", questions,
+          (unsigned long long)asked[0], (unsigned long long)asked[1]);
+    CHECK(hsort_exchange_in_use(ctx) != HSORT_EXCHANGE_PARTITION, "partition runs without its memory");
+    for (int i = 1; i < 2 * COUNT; i++)
+        CHECK(many[i - 1] <= many[i], "%d is not in order", i);
+    hsort_destroy(&ctx);
+}
+
+int main(int argc, char **argv)
+{
+    bool cuda;
+    if (!ranks_begin(argc, argv, &rank, &size, &cuda))
+        return CHECK_SKIPPED;
+    uint64_t random = ranks_seed(), own = random + (uint64_t)rank;
+    draw_input(&own);
+    for (int pairs = 0; pairs < 2; pairs++) {
+        check_limits(pairs, HSORT_EXCHANGE_AUTO, &random);
+        check_limits(pairs, HSORT_EXCHANGE_PARTITION, &random);
+        check_elements_ask(pairs);
+    }
+    if (size > 1)
+        check_exchange_asks();
+    return ranks_finish();
+}

@@ -14,6 +14,20 @@ static struct spare_block *find_block(struct spare_memory *spare, size_t bytes)
     return found;
 }
 
+/* The block that is to be replaced by one of so many bytes is the largest idle one that is too small; else a context whose calls
+ * grow would keep one of each size. */
+static void drop_outgrown(struct spare_memory *spare, size_t bytes)
+{
+    struct spare_block *found = NULL;
+    for (struct spare_block *b = spare->block; b < spare->block + SPARE_BLOCKS; b++)
+        if (b->memory && !b->taken && b->bytes < bytes && (!found || b->bytes > found->bytes))
+            found = b;
+    if (found) {
+        spare->engine->ops->free(spare->engine, found->memory);
+        *found = (struct spare_block){0};
+    }
+}
+
 /* A place for one more block, or NULL. */
 static struct spare_block *empty_block(struct spare_memory *spare)
 {
@@ -51,6 +65,7 @@ hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory)
         return HSORT_OK;
     struct spare_block *block = find_block(spare, bytes);
     if (!block) {
+        drop_outgrown(spare, bytes);
         TRY(spare_make_room(spare, bytes));
         TRY(engine->ops->alloc(engine, bytes, memory));
         if (!(block = empty_block(spare)))

@@ -310,7 +310,7 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *            for elements that travel, and keys that take two rounds, up to 88 bytes more each, and 128 MiB;
  *            for arrays in host memory a copy, of what is sorted in place one more. On GPUs of several ranks,
  *            if there is as much, instead of codes pairs twice, elements of other sizes three times, with
- *            their keys. ctx keeps it for the next call; a sort frees what nobody uses. Where some rank lacks
+ *            their keys. ctx keeps it for the next call, and frees it where another call lacks it. Where some rank lacks
  *            it, and all arrays are in host memory, argsorts and sorts of pairs and records take two passes
  *            (src/library/README.md): in engine memory as it is, and as much host memory as elements, keys
  *            and positions take. Else it is HSORT_DEVICE_MEMORY, of a limited host engine HSORT_HOST_MEMORY.
@@ -452,7 +452,7 @@ HSORT_API hsort_status hsort_check_records(hsort_context *ctx, const void *recor
  *   stream       as hsort_sort()
  * Memory   engine memory for this rank's keys twice, and for those in host memory once more; or, as for
  *          hsort_gather(), host memory for them twice. Keys of 1 and 2 bytes: as hsort_sort().
- * Time     a local sort; then a message of 16 bytes for each position and bit of a key, all positions at
+ * Time     a local sort; then a message of 8 bytes for each position and bit of a key, all positions at
  *          once. Keys of 1 and 2 bytes: a pass over them, and a message of 512 KiB at most.
  * Errors   as hsort_sort(); the keys are never changed. */
 HSORT_API hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,

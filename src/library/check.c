@@ -85,7 +85,7 @@ hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order,
 
 /* ---- of a stream --------------------------------------------------------------------------------------- */
 
-/* Feed the keys of a stream to a verifier, through buffer[0]; *done: how many. Not collective. */
+/* Feed the keys of a stream to a verifier, through KEPT_SCRATCH; *done: how many. Not collective. */
 static hsort_status inspect_stream(hsort_context *ctx, struct verifier *verifier,
                                    const struct key_stream *stream, int64_t count, int64_t *done)
 {

@@ -65,7 +65,7 @@ static hsort_status plan_check_pieces(struct element_check *c)
 {
     hsort_context *ctx = c->order.ctx;
     const int64_t count = c->order.count;
-    size_t row = 0, free_bytes, most;
+    size_t row = 0, most;
     for (int i = 0; i < ARRAYS; i++) {
         enum engine_space space;
         TRY(ctx->engine->ops->space_of(ctx->engine, count > 0 ? c->array[i] : NULL, &space));
@@ -77,8 +77,7 @@ static hsort_status plan_check_pieces(struct element_check *c)
     lay_out(c);
     if (c->buffer_bytes <= ctx->kept[KEPT_SCRATCH].bytes)
         return HSORT_OK;
-    TRY(context_free_bytes(ctx, &free_bytes));
-    most = ctx->kept[KEPT_SCRATCH].bytes + free_bytes;
+    TRY(context_engine_bytes(ctx, &most));
     while (c->buffer_bytes > most && c->piece > 1) {
         c->piece /= 2;
         lay_out(c);
@@ -150,7 +149,12 @@ static hsort_status run_check(struct element_check *c, hsort_status mine, hsort_
     c->order.out_count = c->order.count;
     TRY(element_order_plan(&c->order, mine, element_request(&c->order, 3 * c->bytes[0] + c->bytes[1])));
     TRY(comm_agree(&ctx->comm, plan_check_pieces(c)));
-    TRY(context_unmap(ctx, ctx->kept[KEPT_SCRATCH].bytes < c->buffer_bytes));
+    const struct memory_need need = {.kept = {[KEPT_SCRATCH] = c->buffer_bytes}};
+    bool has_room = true;
+    TRY(comm_agree(&ctx->comm, context_has_room(ctx, &need, &has_room)));
+    TRY(context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
+    if (!has_room) // what other calls have left goes
+        context_drop_all(ctx);
     verify_start(&verifier, c->order.fields[0].map);
     TRY(context_agree(ctx, look_at_all(c, &verifier)));
     TRY(verify_finish(&verifier, &ctx->comm, &found));

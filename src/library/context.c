@@ -44,8 +44,10 @@ hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const c
     const int width = key_bytes > 8 ? key_bytes : 8;
     const int alignment = KEY_IS_COUNTED(key_bytes) ? key_bytes : width; // of keys of 4 bytes 8, as it has always been
     // No sum of counts, in bytes, may leave 63 bits.
-    if (count < 0 || count > INT64_MAX / width / ctx->comm.size)
-        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld keys", name, (long long)count);
+    const int64_t most = INT64_MAX / width / ctx->comm.size;
+    if (count < 0 || count > most)
+        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld keys: 0 to %lld can be", name,
+                           (long long)count, (long long)most);
     if (count > 0 && !keys)
         return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
     if (count > 0 && (uintptr_t)keys % (unsigned)alignment != 0)

@@ -5,8 +5,10 @@ hsort_status element_check_array(const hsort_context *ctx, const char *name, con
                                  size_t alignment)
 {
     // No sum of counts, in bytes of the largest elements, may leave 63 bits.
-    if (count < 0 || count > INT64_MAX / (2 * ELEMENT_BYTES_MAX) / ctx->comm.size)
-        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld elements", name, (long long)count);
+    const int64_t most = INT64_MAX / (2 * ELEMENT_BYTES_MAX) / ctx->comm.size;
+    if (count < 0 || count > most)
+        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld elements: 0 to %lld can be", name,
+                           (long long)count, (long long)most);
     if (count > 0 && !array)
         return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
     if (count > 0 && (uintptr_t)array % alignment != 0)

@@ -30,7 +30,7 @@ struct narrow_keys {
 /* Bytes of the engine's table. Pure. */
 size_t narrow_table_bytes(int key_bytes);
 
-/* Take the tables, and as much of buffer[0] as pieces want that the engine cannot reach, at most `piece_bytes`: 0 if there
+/* Take the tables, and as much of KEPT_SCRATCH as pieces want that the engine cannot reach, at most `piece_bytes`: 0 if there
  * are none. Collective. Errors agreed: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY. */
 hsort_status narrow_open(struct narrow_counts *n, size_t piece_bytes);
 void narrow_close(struct narrow_counts *n);
@@ -38,7 +38,7 @@ void narrow_close(struct narrow_counts *n);
 /* Keys that a piece of them has, or all where the engine reaches them. Pure. */
 int64_t narrow_piece(const struct narrow_counts *n, const struct narrow_keys *keys);
 
-/* What moves keys first .. first + count - 1, and the piece in buffer[0]. Pure. */
+/* What moves keys first .. first + count - 1, and the piece in KEPT_SCRATCH. Pure. */
 struct engine_transfer narrow_transfer(const struct narrow_counts *n, const struct narrow_keys *keys,
                                        int64_t first, int64_t count);
 

@@ -7,7 +7,7 @@
 /* Sort s->in [s->in_count], or what the source gives, to s->out [s->out_count], or the sink, on all ranks. Counts are agreed
  * on; any do. No key leaves its rank. Collective.
  * After    s->form is FORM_DELIVERED, s->seconds are written. s->in is unchanged, unless it is s->out.
- * Memory   engine memory of the context's: a table in workspace, and up to STREAM_PART_BYTES of buffer[0] for keys that
+ * Memory   engine memory of the context's: a table in workspace, and up to STREAM_PART_BYTES of KEPT_SCRATCH for keys that
  *          the engine does not reach. Host memory for three tables, freed on return.
  * Stop     there is no safe point; streams may be left.
  * Errors   same on every rank. Before all keys of all ranks are counted none is touched. */

@@ -44,7 +44,8 @@ static void point_fields(struct element_sort *s)
     struct element_order *order = &s->order;
     for (int i = 0; i < order->field_count; i++) {
         struct key_field *field = &order->fields[i];
-        field->from = s->keys ? s->loaded_keys.memory : (const char *)s->loaded.memory + order->offsets[i];
+        const size_t offset = order->count > 0 ? order->offsets[i] : 0; // with none memory is anything
+        field->from = s->keys ? s->loaded_keys.memory : (const char *)s->loaded.memory + offset;
         field->stride = s->keys ? (size_t)field->bytes : s->element_bytes;
     }
 }

@@ -45,7 +45,7 @@ struct trace_writer {
     hsort_context *ctx;
     struct trace_text text;
     const char *path;
-    char temporary[PATH_MAX];
+    char temporary[PATH_MAX], target[PATH_MAX];
     struct clock_offset clock; /* now */
     struct trace_span **spans; /* [facts.spans] in the order in which they are written */
     struct trace_facts facts;
@@ -345,6 +345,8 @@ bool trace_temporary(const char *path, char *name, size_t bytes)
 
 static hsort_status open_trace_file(struct trace_writer *w)
 {
+    if (realpath(w->path, w->target)) // a link stays one: the file that it leads to is replaced
+        w->path = w->target;
     if (!trace_temporary(w->path, w->temporary, sizeof w->temporary))
         return status_fail(HSORT_IO, "%s: cannot create: %s", w->path, strerror(ENAMETOOLONG));
     struct stat there;

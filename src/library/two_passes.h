@@ -10,7 +10,7 @@
  * Collective.
  * After    s->form is FORM_DELIVERED, s->runs and s->segments say what this rank had, s->seconds and
  *          s->x.moved_bytes are written. s->in is unchanged, but with options.overwrite_input.
- * Memory   engine memory: four slots in buffer[0], and workspace; all that the context keeps is dropped, and that, too, on
+ * Memory   engine memory: four slots in KEPT_SCRATCH, and workspace; all that the context keeps is dropped, and that, too, on
  *          return. Host memory for the runs, freed on return.
  * Errors   same on every rank. After HSORT_DEVICE_MEMORY and HSORT_HOST_MEMORY no key was touched.
  * Source   Peters, Schulz-Hildebrandt, Luttenberger 2010; Rahn, Sanders, Singler 2010; src/library/README.md. */

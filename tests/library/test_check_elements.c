@@ -424,6 +424,29 @@ static void run_context(hsort_engine engine, size_t limit, int threads, uint64_t
     hsort_destroy(&ctx);
 }
 
+/* What another call has left in little memory makes way for a check. */
+static void check_after_others(void)
+{
+    enum { WIDE = 65536, FEW = 4 };
+    static unsigned char records[WIDE * FEW];
+    static const hsort_field field = {.type = HSORT_U64};
+    hsort_options options;
+    hsort_check_result result = {.struct_size = sizeof result};
+    uint16_t few[100] = {0};
+    CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
+    options.engine = HSORT_ENGINE_HOST;
+    options.device_memory_limit = 700000; // for what either call takes, not both
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    for (int turn = 0; turn < 2; turn++) {
+        CHECK(hsort_sort(ctx, HSORT_U16, HSORT_ASCENDING, few, 100, NULL) == HSORT_OK, "%s",
+              hsort_last_error(ctx));
+        CHECK(hsort_check_records(ctx, records, WIDE, &field, 1, FEW, NULL, NULL, &result) == HSORT_OK &&
+                  result.first_disorder < 0,
+              "%s", hsort_last_error(ctx));
+    }
+    hsort_destroy(&ctx);
+}
+
 int main(int argc, char **argv)
 {
     bool cuda;
@@ -434,7 +457,9 @@ int main(int argc, char **argv)
     run_context(engine, 0, 1, seed);
 #pragma omp critical // of the program, which may hold it while it calls
     run_context(engine, 0, 3, seed + 1);
-    if (!cuda)
+    if (!cuda) {
         run_context(engine, 100000, 2, seed + 2);
+        check_after_others();
+    }
     return ranks_finish();
 }

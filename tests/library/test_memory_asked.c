@@ -3,6 +3,7 @@
  *
  *     limits       records and pairs of the host engine, with limits from where two passes begin to where there is room for all: each
  *                  call goes well, twice in one context, whatever the exchange
+ *     messages     of two passes are no longer than was asked for
  *     questions    what node_memory_check() is asked, and what follows where it says no, is made up by the linker (--wrap) */
 #include <string.h>
 #include "hypersort.h"
@@ -119,6 +120,43 @@ static void check_limits(bool pairs, hsort_exchange exchange, uint64_t *random)
           passes[2]);
 }
 
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+static int largest; /* bytes of a message */
+
+int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    int bytes;
+    PMPI_Type_size(type, &bytes);
+    bytes *= count;
+    if (bytes > largest)
+        largest = bytes;
+    return PMPI_Isend(buffer, count, type, to, tag, comm, request);
+}
+
+/* No message of two passes is longer than options.chunk_bytes. */
+static void check_chunks(void)
+{
+    enum { CHUNK = 4096 };
+    hsort_options options;
+    hsort_stats stats = {.struct_size = sizeof stats};
+    hsort_context *ctx;
+    CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
+    options.engine = HSORT_ENGINE_HOST;
+    options.shared_memory = HSORT_CHOICE_OFF;
+    options.chunk_bytes = CHUNK;
+    options.device_memory_limit = 2 << 20;
+    options.threads = 1;
+    CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
+    largest = 0;
+    CHECK(sort(ctx, true) == HSORT_OK, "%s", hsort_last_error(ctx));
+    CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 2, "%d passes", (int)stats.passes);
+    CHECK(largest > 0 && largest <= CHUNK, "a message of %d bytes", largest);
+    check_result(true, "chunks");
+    hsort_destroy(&ctx);
+}
+
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
 /* Without a limit records ask for all that they take, at first; where that cannot be, nothing has changed. */
@@ -171,7 +209,9 @@ int main(int argc, char **argv)
         check_limits(pairs, HSORT_EXCHANGE_PARTITION, &random);
         check_elements_ask(pairs);
     }
-    if (size > 1)
+    if (size > 1) {
+        check_chunks();
         check_exchange_asks();
+    }
     return ranks_finish();
 }

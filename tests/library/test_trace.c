@@ -355,6 +355,22 @@ static void test_two_passes(uint64_t seed)
     hsort_destroy(&ctx);
 }
 
+/* A link stays one: what it leads to is written. */
+static void write_by_link(hsort_context *ctx)
+{
+    char link[sizeof path + 8];
+    struct stat is;
+    snprintf(link, sizeof link, "%s.link", path);
+    if (rank == 0)
+        CHECK(truncate(path, 0) == 0 && symlink(path, link) == 0, "cannot link %s", link);
+    CHECK(hsort_write_trace(ctx, link, NULL, NULL) == HSORT_OK, "%s", hsort_last_error(ctx));
+    if (rank == 0) {
+        CHECK(lstat(link, &is) == 0 && S_ISLNK(is.st_mode), "%s is no link any more", link);
+        CHECK(lstat(path, &is) == 0 && is.st_size > 0, "%s is empty", path);
+        unlink(link);
+    }
+}
+
 /* Of a buffer of a few spans the first are kept: those of which the others are parts. */
 static void test_overflow(int64_t count)
 {
@@ -372,6 +388,7 @@ static void test_overflow(int64_t count)
         CHECK(seen.wrong == 0 && seen.lost == lost && seen.calls == size, "%s, %lld lost, %lld calls",
               seen.what, (long long)seen.lost, (long long)seen.calls);
     }
+    write_by_link(ctx);
     hsort_destroy(&ctx);
 }
 

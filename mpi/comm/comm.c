@@ -1,6 +1,7 @@
 #include "mpi/comm/comm.h"
 #include <stdio.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 
 hsort_status comm_check(int mpi_code, const char *call, bool may_fault)
 {
@@ -162,6 +163,20 @@ hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values)
 {
     const uint64_t own = (uint64_t)value;
     return comm_gather_words(comm, &own, 1, (uint64_t *)values);
+}
+
+hsort_status comm_gather_offsets(struct comm *comm, int64_t count, int64_t *offset, int64_t *largest)
+{
+    int64_t most = 0;
+    TRY(comm_gather(comm, count, offset + 1));
+    offset[0] = 0;
+    for (int rank = 0; rank < comm->size; rank++) {
+        most = greater(most, offset[rank + 1]);
+        offset[rank + 1] += offset[rank];
+    }
+    if (largest)
+        *largest = most;
+    return HSORT_OK;
 }
 
 hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count, uint64_t *all)

@@ -66,6 +66,10 @@ hsort_status comm_largest(struct comm *comm, const double *own, int count, doubl
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values);
 hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count, uint64_t *all);
 
+/* Where each rank's elements begin among those of all, in rank order: offset [size + 1], of which the last is how many there are;
+ * largest [1], if not NULL, the largest count. Collective. */
+hsort_status comm_gather_offsets(struct comm *comm, int64_t count, int64_t *offset, int64_t *largest);
+
 /* Begin a message of bytes, INT_MAX at most, to a rank, or from one; `request` tells of its end. Not collective. Fault sites FAULT_MPI,
  * as below. */
 hsort_status comm_isend(const struct comm *comm, const void *from, size_t bytes, int to, int tag,

@@ -35,16 +35,6 @@ int element_code_bytes(int bits)
     return bits <= WORD_BITS ? 8 : 16;
 }
 
-/* offset [size + 1] = the global position of each rank's first element. Collective. */
-static hsort_status gather_positions(struct comm *comm, int64_t count, int64_t *offset)
-{
-    TRY(comm_gather(comm, count, offset + 1));
-    offset[0] = 0;
-    for (int rank = 0; rank < comm->size; rank++)
-        offset[rank + 1] += offset[rank];
-    return HSORT_OK;
-}
-
 static hsort_status make_offsets(struct element_order *order)
 {
     const size_t entries = (size_t)order->ctx->comm.size + 1;
@@ -75,8 +65,8 @@ static hsort_status plan_order(struct element_order *order, hsort_status mine, u
     TRY(comm_range(comm, (int64_t)(request >> 1), &smallest, &largest));
     if (smallest != largest)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "what is asked for differs between ranks"));
-    TRY(gather_positions(comm, order->count, order->in_offset));
-    TRY(gather_positions(comm, order->out_count, order->out_offset));
+    TRY(comm_gather_offsets(comm, order->count, order->in_offset, NULL));
+    TRY(comm_gather_offsets(comm, order->out_count, order->out_offset, NULL));
     order->total = order->in_offset[comm->size];
     order->key_bits = element_place_fields(order->fields, order->field_count, 0);
     order->position_bits = element_position_bits(order->total);

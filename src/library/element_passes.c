@@ -11,6 +11,7 @@
  * between the caller's memory and pinned slots. */
 #include "src/library/element_passes.h"
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
 #include "src/library/element_call.h"
 #include "src/library/element_need.h"
@@ -27,11 +28,6 @@ static size_t element_bytes_of(const struct element_columns *columns)
     for (int i = 0; i < columns->count; i++)
         bytes += columns->column[i].bytes;
     return bytes;
-}
-
-static int64_t larger_count(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* Arrays in engine memory: of what is sorted in place the room for the result is apart. */
@@ -151,8 +147,8 @@ static bool are_few(const struct element_order *order, const struct element_colu
 {
     int64_t most = 0;
     for (int rank = 0; rank < order->ctx->comm.size; rank++) {
-        most = larger_count(most, order->in_offset[rank + 1] - order->in_offset[rank]);
-        most = larger_count(most, order->out_offset[rank + 1] - order->out_offset[rank]);
+        most = greater(most, order->in_offset[rank + 1] - order->in_offset[rank]);
+        most = greater(most, order->out_offset[rank + 1] - order->out_offset[rank]);
     }
     return most < bytes / (int64_t)element_bytes_of(columns);
 }
@@ -378,7 +374,7 @@ static hsort_status lacks_host_memory(const struct element_order *order, struct 
                                       size_t memory_bytes, bool *lacks)
 {
     const bool on_host = hsort_engine_in_use(order->ctx) == HSORT_ENGINE_HOST;
-    const size_t share = (size_t)larger_count(order->count, order->out_count) * element_bytes_of(columns);
+    const size_t share = (size_t)greater(order->count, order->out_count) * element_bytes_of(columns);
     struct memory_need need;
     bool takes_two = false;
     TRY(element_order_check_total(order));

@@ -50,21 +50,13 @@ static void note_before(struct narrow_sort *n, int64_t count)
     }
 }
 
-/* The host itself may read the caller's keys. */
-static hsort_status wait_for_keys(const struct sort *s)
-{
-    struct engine *engine = s->ctx->engine;
-    TRY(engine->ops->stream_wait_caller(engine, s->stream));
-    return engine->ops->stream_synchronize(engine, STREAM_WORK);
-}
-
 /* Count the keys of all ranks. Collective. */
 static hsort_status count_narrow_keys(struct narrow_sort *n)
 {
     struct sort *s = n->s;
     int64_t done = 0;
     stream_check_begin(s);
-    hsort_status status = wait_for_keys(s);
+    hsort_status status = context_wait_caller(s->ctx, s->stream, SPACE_HOST); // the host itself may read keys
     if (s->source)
         s->source->begin(s->source->user);
     if (status == HSORT_OK)

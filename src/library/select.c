@@ -164,10 +164,8 @@ static void write_selected(const struct selection *s)
 static hsort_status count_selection(const struct selection *s, struct narrow_keys *keys,
                                     struct narrow_counts *counts)
 {
-    struct engine *engine = s->order.ctx->engine;
     int64_t done;
-    TRY(engine->ops->stream_wait_caller(engine, s->order.stream));
-    TRY(engine->ops->stream_synchronize(engine, STREAM_WORK)); // the host itself may read them
+    TRY(context_wait_caller(s->order.ctx, s->order.stream, SPACE_HOST)); // the host itself may read them
     return narrow_count(counts, keys, &done);
 }
 

@@ -65,20 +65,6 @@ static hsort_status check_arguments(struct sort *s)
     return in == out ? HSORT_OK : ops->space_of(s->ctx->engine, out, &s->out_space);
 }
 
-/* Fill at [size + 1] with the position of each rank's first key; *largest: the greatest count. Collective. */
-static hsort_status gather_offsets(struct comm *comm, int64_t count, int64_t *at, int64_t *largest)
-{
-    TRY(comm_gather(comm, count, at + 1));
-    at[0] = 0;
-    *largest = 0;
-    for (int rank = 0; rank < comm->size; rank++) {
-        if (at[rank + 1] > *largest)
-            *largest = at[rank + 1];
-        at[rank + 1] += at[rank];
-    }
-    return HSORT_OK;
-}
-
 /* The exchanges for these keys. The same on every rank. */
 static void choose_exchanges(struct sort *s)
 {
@@ -107,8 +93,8 @@ static hsort_status agree_on_plan(struct sort *s)
     const hsort_status mine = check_arguments(s);
     TRY(s->are_codes ? comm_agree(comm, mine) : context_agree_on_keys(ctx, s->type, s->order, mine));
     int64_t most_in, most_out;
-    TRY(gather_offsets(comm, s->in_count, ctx->have_offset, &most_in));
-    TRY(gather_offsets(comm, s->out_count, ctx->want_offset, &most_out));
+    TRY(comm_gather_offsets(comm, s->in_count, ctx->have_offset, &most_in));
+    TRY(comm_gather_offsets(comm, s->out_count, ctx->want_offset, &most_out));
     s->total = ctx->have_offset[comm->size];
     if (ctx->want_offset[comm->size] != s->total)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",

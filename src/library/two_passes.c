@@ -228,14 +228,6 @@ static hsort_status sort_and_look(void *passes, void *elements, void *scratch, i
     return p->in_pass_2 ? stream_check_add(p->s, &p->s->after, *sorted, count) : HSORT_OK;
 }
 
-/* The host itself waits: it may copy the caller's keys with its own cores. */
-static hsort_status wait_for_caller(const struct sort *s)
-{
-    struct engine *engine = s->ctx->engine;
-    TRY(engine->ops->stream_wait_caller(engine, s->stream));
-    return engine->ops->stream_synchronize(engine, STREAM_WORK);
-}
-
 /* Where chunk `run` comes from, or the same part of the result goes: the caller's memory, or a stream. */
 static struct engine_transfer part_of(const struct passes *p, const struct key_stream *stream,
                                       const void *memory, int64_t part, int64_t count)
@@ -278,7 +270,7 @@ static hsort_status make_runs(struct passes *p)
     struct sort *s = p->s;
     p->pipeline.in_waits = s->in_space == SPACE_HOST;
     p->pipeline.out_waits = p->run_bytes > 0 || p->pipeline.in_waits;
-    p->pipeline.status = wait_for_caller(s);
+    p->pipeline.status = context_wait_caller(s->ctx, s->stream, SPACE_HOST); // the host copies keys itself
     if (s->source)
         s->source->begin(s->source->user);
     const int64_t done = push_chunks(p);

@@ -310,10 +310,11 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *            for elements that travel, and keys that take two rounds, up to 88 bytes more each, and 128 MiB;
  *            for arrays in host memory a copy, of what is sorted in place one more. On GPUs of several ranks,
  *            if there is as much, instead of codes pairs twice, elements of other sizes three times, with
- *            their keys. ctx keeps it for the next call, and frees it where another call lacks it. Where some rank lacks
- *            it, and all arrays are in host memory, argsorts and sorts of pairs and records take two passes
- *            (src/library/README.md): in engine memory as it is, and as much host memory as elements, keys
- *            and positions take. Else it is HSORT_DEVICE_MEMORY, of a limited host engine HSORT_HOST_MEMORY.
+ *            their keys. ctx keeps it for the next call, and frees it where another call lacks it. Where some
+ *            rank lacks it, and all arrays are in host memory, argsorts and sorts of pairs and records take
+ *            two passes (src/library/README.md): in engine memory as it is, and as much host memory as
+ *            elements, keys and positions take. Else it is HSORT_DEVICE_MEMORY, of a limited host engine
+ *            HSORT_HOST_MEMORY.
  *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not asked.
  *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but for
  *            overwrite_input in hsort_sort_records_to(); what is written is undefined after an error, but for

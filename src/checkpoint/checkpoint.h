@@ -66,6 +66,10 @@ hsort_status checkpoint_open(struct comm *comm, const char *directory, const str
                              const char *output, enum file_format output_format, hsort_order order,
                              const char *key, struct checkpoint *checkpoint);
 
+/* Add some blocks of each file of an input, spread over it, to a digest: what replaces one and keeps its size and time differs in
+ * nothing else. Not collective. Errors HSORT_IO. */
+hsort_status checkpoint_sample(const struct file_in *in, uint64_t *digest);
+
 /* Make the manifest say that this rank has written `range` of the output, too. Collective.
  *   range  may be empty, may overlap others. What the manifest says is a hint: after a crash of the machine it may not be so.
  * Errors   same on every rank: HSORT_IO, HSORT_HOST_MEMORY. */

@@ -90,8 +90,7 @@ static uint64_t new_id(void)
            (uint64_t)getpid();
 }
 
-/* Add some blocks of a file, spread over it, to a digest. An input that is restored, or replaced with its time kept, may differ
- * in nothing else. */
+/* checkpoint_sample() of one file, of so many blocks. */
 static hsort_status sample_part(const struct file_part *part, int blocks, uint64_t *digest)
 {
     char block[SAMPLE_BYTES];
@@ -107,6 +106,13 @@ static hsort_status sample_part(const struct file_part *part, int blocks, uint64
     return HSORT_OK;
 }
 
+hsort_status checkpoint_sample(const struct file_in *in, uint64_t *digest)
+{
+    for (int i = in->parts - 1; i >= 0; i--)
+        TRY(sample_part(&in->part[i], SAMPLES / in->parts + 1, digest));
+    return HSORT_OK;
+}
+
 /* What the files of the input are. Of one alone the name does not count: where it was moved to is no matter. */
 static hsort_status describe_inputs(const struct file_in *in, struct checkpoint *wanted)
 {
@@ -114,12 +120,12 @@ static hsort_status describe_inputs(const struct file_in *in, struct checkpoint 
     wanted->inputs = in->parts;
     wanted->inputs_digest = in->parts > 1 ? CHECKSUM_START : 0;
     wanted->sample = CHECKSUM_START;
+    TRY(checkpoint_sample(in, &wanted->sample));
     for (int i = in->parts - 1; i >= 0; i--) {
         const struct file_part *part = &in->part[i];
         const int64_t facts[] = {part->bytes, part->changed.tv_sec, part->changed.tv_nsec};
         if (!realpath(part->path, i > 0 ? path : wanted->input))
             return status_fail(HSORT_IO, "%s: cannot be looked at: %s", part->path, strerror(errno));
-        TRY(sample_part(part, SAMPLES / in->parts + 1, &wanted->sample));
         wanted->input_bytes += part->bytes;
         if (i == in->parts - 1 || part->changed.tv_sec > wanted->input_time.tv_sec ||
             (part->changed.tv_sec == wanted->input_time.tv_sec &&
@@ -202,6 +208,31 @@ static bool is_another_input(const struct file_in *in, const struct checkpoint *
            (begun.st_dev != in->part[0].device || begun.st_ino != in->part[0].inode);
 }
 
+/* What stands before the digest of disk_deal_text() at the end of a key; 0: there is none. */
+static size_t length_without_digest(const char *key)
+{
+    static const char before[] = " to ";
+    enum { DIGITS = 16 };
+    const size_t length = strlen(key), tail = sizeof before - 1 + DIGITS;
+    if (length <= tail || strncmp(key + length - tail, before, sizeof before - 1) != 0 ||
+        strspn(key + length - DIGITS, "0123456789abcdef") != DIGITS)
+        return 0;
+    return length - tail;
+}
+
+/* Both are known to differ. Where they do so in their digests alone, these would tell people nothing. */
+static hsort_status refuse_key(const char *path, const char *found, const char *wanted, const char *otherwise)
+{
+    const size_t length = length_without_digest(found);
+    if (length > 0 && length == length_without_digest(wanted) && strncmp(found, wanted, length) == 0)
+        return status_fail(HSORT_FORMAT, "%s: is of a sort by %.*s, but %sother outputs were given; %s", path,
+                           (int)(length < 100 ? length : 100), found,
+                           strstr(found, " --values") ? "its --values file was changed since, or " : "",
+                           otherwise);
+    return status_fail(HSORT_FORMAT, "%s: is of a sort by %.100s, not by %.100s; %s", path,
+                       found[0] ? found : "bare keys", wanted[0] ? wanted : "bare keys", otherwise);
+}
+
 /* Is the manifest that was found of what the command is about to do? */
 static hsort_status compare_work(const char *path, const struct file_in *in, const struct checkpoint *found,
                                  const struct checkpoint *wanted)
@@ -215,9 +246,7 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
                            file_format_name(found->output_format), file_format_name(wanted->output_format),
                            otherwise);
     if (strcmp(found->key, wanted->key) != 0)
-        return status_fail(HSORT_FORMAT, "%s: is of a sort by %.100s, not by %.100s; %s", path,
-                           found->key[0] ? found->key : "bare keys",
-                           wanted->key[0] ? wanted->key : "bare keys", otherwise);
+        return refuse_key(path, found->key, wanted->key, otherwise);
     if (found->type != wanted->type)
         return status_fail(HSORT_FORMAT, "%s: is of %s keys, not %s; %s", path, hsort_type_name(found->type),
                            hsort_type_name(wanted->type), otherwise);

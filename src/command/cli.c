@@ -5,6 +5,7 @@
 #include "src/command/records_hdf5.h"
 #include "src/command/report.h"
 #include "src/command/stop.h"
+#include "src/files/hdf5_place.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -30,6 +31,16 @@ static hsort_status check_absent_as_is(const char *path)
     return file_check_absent(name, 0);
 }
 
+/* Is there no file where an output of a rank goes, or the HDF5 file that is to hold it? Not collective. */
+static hsort_status check_output_absent(const struct cli_options *options, const char *output, int rank)
+{
+    struct hdf5_place place;
+    if (output != options->output || !hdf5_is_asked(options))
+        return file_check_absent(output, rank);
+    TRY(hdf5_place_parse(output, &place));
+    return file_check_absent(place.file, rank);
+}
+
 /* --no-clobber: no output may be there before the work begins. What appears later is found by file_commit(). Collective. */
 static hsort_status check_clobber(struct comm *comm, const struct cli_options *options)
 {
@@ -40,7 +51,7 @@ static hsort_status check_clobber(struct comm *comm, const struct cli_options *o
     hsort_status status = comm->rank == 0 && as_is ? check_absent_as_is(as_is) : HSORT_OK;
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && status == HSORT_OK; i++)
         if (outputs[i] && (comm->rank == 0 || file_is_pattern(outputs[i])))
-            status = file_check_absent(outputs[i], comm->rank);
+            status = check_output_absent(options, outputs[i], comm->rank);
     return comm_agree(comm, status);
 }
 

@@ -242,7 +242,11 @@ static hsort_status open_counts(struct comm *comm, const struct cli_options *opt
 {
     const hsort_type type = HSORT_I64;
     const struct file_source source = {
-        .paths = &options->counts, .paths_count = 1, .type = &type, .direct_io = options->direct_io};
+        .paths = &options->counts,
+        .paths_count = 1,
+        .format = file_format_resolve(options->counts, FILE_AUTO), // by its name alone
+        .type = &type,
+        .direct_io = options->direct_io};
     TRY(file_open(comm, &source, counts));
     if (counts->count == file->count)
         return HSORT_OK;

@@ -8,8 +8,6 @@
  * Rejected: a sum over all, which says nothing unless each element is named once. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include "kernels/base/element_digest.h"
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
@@ -60,14 +58,16 @@ static hsort_status open_gathered(struct gather_run *run)
     const struct cli_options *options = run->options;
     const hsort_type raw_type = HSORT_I64;
     const struct file_source source = record_io_source(options);
-    struct file_source by = {.paths = &options->by, .paths_count = 1, .direct_io = options->direct_io};
+    struct file_source by = {.paths = &options->by,
+                             .paths_count = 1,
+                             .format = file_format_resolve(options->by, FILE_AUTO), // by its name alone
+                             .direct_io = options->direct_io};
     TRY(file_open(run->comm, &source, &run->in));
     run->has_in = true;
     if (run->in.element.bytes > CLI_RECORD_MOST)
         return report_fail(run->comm, HSORT_ARGUMENT, "%s: has elements of %zu bytes; %d can be moved",
                            run->in.path, run->in.element.bytes, CLI_RECORD_MOST);
-    const size_t length = strlen(options->by);
-    if (length < 4 || strcasecmp(options->by + length - 4, ".npy") != 0)
+    if (by.format == FILE_RAW)
         by.type = &raw_type;
     else
         TRY(check_index_shape(run));

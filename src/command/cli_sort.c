@@ -309,12 +309,16 @@ static hsort_status open_context(struct sort_run *run)
 static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
 {
     const struct cli_options *options = run->options;
+    const bool counted = hsort_type_bytes(run->in.type) < sizeof(uint32_t);
     bool needs, begun;
+    if (counted && options->runs > 0)
+        return report_fail(run->comm, HSORT_ARGUMENT,
+                           "%s: --runs: keys of 1 or 2 bytes are counted, and never go by way of the disk",
+                           run->in.path);
     TRY(disk_sort_memory(run->comm, options, memory_bytes));
     TRY(disk_sort_begun(run->comm, options, &begun));
     TRY(from_library(run, streams_need_store(run->ctx, run->in.type, run->order, run->share.count,
                                              *memory_bytes, &needs)));
-    const bool counted = hsort_type_bytes(run->in.type) < sizeof(uint32_t);
     const bool deals = options->checkpoint && file_is_pattern(options->output);
     run->on_disk = needs || (!counted && run->in.count > 0 && (begun || options->runs > 0 || deals));
     if (deals && !run->on_disk && run->in.count > 0)

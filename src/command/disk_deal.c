@@ -75,7 +75,7 @@ void disk_deal_describe(const struct cli_options *options, const struct file_in 
             deal, (struct deal_column){.bytes = sizeof(int64_t), .path = options->index, .type = HSORT_I64});
 }
 
-/* Add what a file of values is. */
+/* Add what a file of values is, and some of what it holds. */
 static hsort_status add_values(const struct file_in *values, uint64_t *digest)
 {
     char path[PATH_MAX];
@@ -85,7 +85,7 @@ static hsort_status add_values(const struct file_in *values, uint64_t *digest)
     if (!realpath(part->path, path))
         return status_fail(HSORT_IO, "%s: cannot be looked at", part->path);
     *digest = checksum_add(checksum_add(*digest, path, strlen(path) + 1), facts, sizeof facts);
-    return HSORT_OK;
+    return checkpoint_sample(values, digest);
 }
 
 /* A number for all that --key and the output do not say. */

@@ -74,7 +74,7 @@ void disk_deal_describe(const struct cli_options *options, const struct file_in 
                         struct disk_deal *deal);
 
 /* What a manifest says that is sorted and where it goes to, beside its output: text [room]; --key alone where nothing is dealt out,
- * or "". Collective. Errors agreed: file_output_name()'s. */
+ * or "". Collective. Errors agreed: file_output_name()'s, checkpoint_sample()'s. */
 hsort_status disk_deal_text(struct comm *comm, const struct disk_deal *deal, char *text, size_t room);
 
 /* Bytes at .. at + bytes - 1 of all elements as they come, of all columns side by side. Any thread. Errors: file_read()'s,

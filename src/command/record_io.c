@@ -35,6 +35,10 @@ hsort_status record_io_open_values(struct comm *comm, const struct cli_options *
 {
     const struct file_source source = {.paths = &options->values,
                                        .paths_count = 1,
+                                       .format = options->value_bytes > 0 // which says that it is raw
+                                                     ? file_format_resolve(options->values, FILE_AUTO)
+                                                     : FILE_AUTO,
+                                       .raw_word = "--value-bytes BYTES",
                                        .direct_io = options->direct_io,
                                        .any = true,
                                        .record_bytes = options->value_bytes,

@@ -35,7 +35,7 @@ static hsort_status parse_field(struct gen_run *run)
         return HSORT_OK;
     TRY(record_keys_parse_raw(options->key, options->output, options->record_bytes, &keys));
     run->field = keys.fields[0];
-    if (keys.count > 1 || run->field.bytes != 0)
+    if (keys.count > 1 || run->field.bytes != 0 || run->field.order != HSORT_ASCENDING)
         return status_fail(HSORT_ARGUMENT,
                            "--key: '%.128s': gen makes the numbers of one field, @OFFSET:TYPE", options->key);
     run->input = (struct input){.type = run->field.type, .seed = options->seed, .count = options->count};

@@ -113,7 +113,7 @@ static hsort_status examine_part(const struct file_source *source, const hsort_t
     layout->inode = part->inode;
     layout->format = file_format_resolve(part->path, source->format);
     if (source->format == FILE_AUTO)
-        TRY(file_check_start(part->path, part->fd, layout->format, layout->bytes));
+        TRY(file_check_start(part->path, part->fd, layout->format, source->raw_word, layout->bytes));
     return file_examine(part->path, part->fd, layout->format, source, type, layout->bytes, &layout->header);
 }
 

@@ -36,6 +36,7 @@ struct file_source {
     enum file_format format; /* of each; AUTO: by its name */
     const hsort_type *type;  /* that the user named, or NULL: then the first must be of a format that names its type */
     hsort_choice direct_io; /* OFF: through the page cache; AUTO, ON: block_io.h */
+    const char *raw_word;   /* what says that they are raw, for texts; NULL: --format raw */
 
     /* Not keys but elements of any kind, as bytes: */
     bool any;
@@ -182,11 +183,8 @@ hsort_status file_create(struct comm *comm, const struct file_target *target, st
 hsort_status file_resume(struct comm *comm, const struct file_target *target, const char *temporary,
                          struct file_out *file, bool *kept);
 
-/* keys [count] = what the file holds from position `first` on, before it is committed or left. Any thread,
- * any number at once. Not collective. Errors HSORT_IO, HSORT_HOST_MEMORY. */
-hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys);
-
-/* The same by bytes of keys. */
+/* to [bytes] = what the file holds from byte `at` of all keys on, before it is committed or left. Any thread, any number at once. Not
+ * collective. Errors HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status file_read_back_at(const struct file_out *file, int64_t at, size_t bytes, void *to);
 
 /* A temporary file of the same output that is not this one: name [PATH_MAX] is its path, or "" if there is
@@ -242,6 +240,9 @@ hsort_status file_commit_all(struct comm *comm, struct file_out *const *files, i
 /* The suffix of `path` if it is that of a format which is not known here, such as ".h5"; else NULL. A file of
  * that name is not taken for raw keys unless somebody says so. Not collective. Static. */
 const char *file_foreign_suffix(const char *path);
+
+/* `format`, with FILE_AUTO decided by the name of the file. Not collective. */
+enum file_format file_format_resolve(const char *path, enum file_format format);
 
 /* "raw", "npy". Not collective. */
 const char *file_format_name(enum file_format format);

@@ -7,9 +7,6 @@
 #include "src/files/file.h"
 #include "src/files/npy.h"
 
-/* `format`, with FILE_AUTO decided by the name of the file. Not collective. */
-enum file_format file_format_resolve(const char *path, enum file_format format);
-
 /* Read the header of an open file of `format`, never AUTO, that has so many bytes in all, and hold it against
  * them; a raw file has none, and *header [1] is what one would say. Not collective. Errors as file_open().
  *   source  what is wanted of it, but for the type
@@ -24,8 +21,11 @@ hsort_status file_make_header(enum file_format format, const struct file_target 
                               unsigned char **header, size_t *bytes);
 
 /* A file that is to be read as `format` although nobody said so: does it begin as one of a format that is not
- * known here? Not collective. Errors HSORT_IO, HSORT_FORMAT. */
-hsort_status file_check_start(const char *path, int fd, enum file_format format, int64_t bytes);
+ * known here? Not collective.
+ *   raw_word   file_source.raw_word
+ * Errors HSORT_IO, HSORT_FORMAT. */
+hsort_status file_check_start(const char *path, int fd, enum file_format format, const char *raw_word,
+                              int64_t bytes);
 
 /* HSORT_INTERNAL unless keys, or bytes, first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);

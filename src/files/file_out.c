@@ -394,10 +394,3 @@ hsort_status file_read_back_at(const struct file_out *file, int64_t at, size_t b
     TRY(find_place(file, at, (int64_t)bytes, &place));
     return block_read(file->blocks, place, bytes, to);
 }
-
-hsort_status file_read_back(const struct file_out *file, int64_t first, int64_t count, void *keys)
-{
-    const int64_t key_bytes = (int64_t)file->key_bytes;
-    TRY(file_range_check(file->path, file->first + file->count, first, count));
-    return file_read_back_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
-}

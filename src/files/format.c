@@ -218,7 +218,8 @@ const char *file_foreign_suffix(const char *path)
     return NULL;
 }
 
-hsort_status file_check_start(const char *path, int fd, enum file_format format, int64_t bytes)
+hsort_status file_check_start(const char *path, int fd, enum file_format format, const char *raw_word,
+                              int64_t bytes)
 {
     char start[START_MOST] = "";
     if (format != FILE_RAW)
@@ -226,8 +227,7 @@ hsort_status file_check_start(const char *path, int fd, enum file_format format,
     TRY(block_read_cached(path, fd, 0, bytes < START_MOST ? (size_t)bytes : START_MOST, start));
     for (int i = 0; i < FOREIGN; i++)
         if (foreign[i].start && memcmp(start, foreign[i].start, strlen(foreign[i].start)) == 0)
-            return status_fail(HSORT_FORMAT,
-                               "%s: begins as a %s file does; if its keys are raw, say --format raw", path,
-                               foreign[i].suffix);
+            return status_fail(HSORT_FORMAT, "%s: begins as a %s file does; if its keys are raw, say %s",
+                               path, foreign[i].suffix, raw_word ? raw_word : "--format raw");
     return HSORT_OK;
 }

@@ -184,6 +184,25 @@ bad_input()
     rm -r ./*
 }
 
+# Raw values, an index and counts may begin as a file of another format does; keys of 1 byte.
+raw_that_seems_other()
+{
+    ok 1 gen -n 128 -o keys.raw
+    { printf 'PK\3\4' && head -c 508 keys.raw; } >values.raw
+    ok 2 sort keys.raw --type u64 -o out --values values.raw --value-bytes 4 -O moved
+    refused 2 2 "values.raw: begins as a .npz file does; if its keys are raw, say --value-bytes BYTES" \
+        sort keys.raw --type u64 -o out --values values.raw -O moved
+    head -c 559904 /dev/zero >many.raw
+    { printf '\x1f\x8b\x08\0\0\0\0\0' && printf '\0%.0s' {1..8}; } >index.raw # entries 559903 and 0
+    ok 2 gather many.raw --record 1 --by index.raw -o out
+    head -c 559903 many.raw >fewer.raw
+    ok 2 sort fewer.raw --type u8 -o out --unique --counts counts.raw
+    cmp -s counts.raw <(head -c 8 index.raw) || fail "the counts do not begin as a .gz file does"
+    ok 2 check out --type u8 --unique --counts counts.raw --against fewer.raw
+    refused 2 2 "many.raw: --runs: keys of 1 or 2 bytes" sort many.raw --type u8 -o out --runs 3
+    rm ./*
+}
+
 # What is no key type and sorted all the same, by the only column: the line says so, and so it is.
 sorted_by_column()
 {
@@ -569,6 +588,6 @@ bad_sort()
     rm ./*
 }
 
-run_parts bad_usage bad_input sorted_by_column bad_threads bad_output sticky long_names stale_part clobbered bad_disk bad_device bad_launch bad_pairs without_mpi \
-    closed_files bad_stdout bad_sort
+run_parts bad_usage bad_input raw_that_seems_other sorted_by_column bad_threads bad_output sticky long_names stale_part clobbered \
+    bad_disk bad_device bad_launch bad_pairs without_mpi closed_files bad_stdout bad_sort
 finish

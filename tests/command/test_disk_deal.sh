@@ -288,11 +288,17 @@ others()
     refused 2 2 "$dir/manifest: is of a sort by u64 --values --index to |not by bare keys|remove it" "${common[@]}" -o out
     refused 0 2 "$dir/manifest: is of a sort by u64 --values --index to |not by u64 --unique --values --index" \
         "${command[@]}" --unique
-    refused 3 2 "$dir/manifest: is of a sort by " "${command[@]/#index/other}"
-    refused 2 2 "$dir/manifest: is of a sort by " "${command[@]/#vout/vout.%r}"
+    local -r changed="$dir/manifest: is of a sort by u64 --values --index, but its --values file was changed since, or other outputs were given; "
+    refused 3 2 "$changed|remove it" "${command[@]/#index/other}"
+    refused 2 2 "$changed|remove it" "${command[@]/#vout/vout.%r}"
     touch values.raw
-    refused 2 2 "$dir/manifest: is of a sort by " "${command[@]}"
+    refused 2 2 "$changed|remove it" "${command[@]}"
     touch -d "2002-02-03" values.raw
+    mv values.raw real # other values of the same size and time
+    ok 0 gen -n 180000 -s $((seed + 1)) --type u32 -o values.raw
+    touch -d "2002-02-03" values.raw
+    refused 2 2 "$changed|remove it" "${command[@]}"
+    mv real values.raw
     run 3 sort in.raw --type u64 --engine host "${values[@]}" -o out -O vout --index index # without --runs, too
     finished 3 "others, then without --runs"
     choose beside no && afresh # what is dealt out and not looked at is dealt out again
@@ -307,8 +313,10 @@ others()
     [ "$code" = 3 ] || fail "others, a run that fails before its outputs are there: exit code $code"
     nothing_left "others, a run that fails before its outputs are there"
     choose keys no && afresh
+    command+=(--index index)
     stop holdwrite:0:1 2 "[a-z]* were written"
-    refused 2 2 "$dir/manifest: is of a sort by u64 %r to |remove it" "${common[@]}" -o out.0
+    refused 2 2 "$dir/manifest: is of a sort by u64 --index %r, but other outputs were given; " "${command[@]/#index/other}"
+    refused 2 2 "$dir/manifest: is of a sort by u64 --index %r to |remove it" "${common[@]}" -o out.0
     run 5 "${command[@]}"
     finished 5 "others, by rank"
     for what in "${kinds[@]}"; do # the file of sorted elements is gone, or changed

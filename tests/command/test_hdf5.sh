@@ -136,6 +136,7 @@ inner of kind (references), to of sub (references)'"
     refused 0 2 "snap.h5: is the input" sort snap.h5:/g -o traced.h5:/g --key id --trace snap.h5
     rm traced.h5 trace.json
     refused 2 2 "x.h5: is there already, and --no-clobber keeps it" sort snap.h5:/keys -o x.h5:/k --no-clobber
+    refused 2 2 "x.h5: is there already" sort snap.h5:/none -o x.h5:/k --no-clobber # before the input is looked at
     # Into the file beside what it has; once more, in place of what it had.
     ok 2 sort snap.h5:/keys -o x.h5:/deep/down -r --json
     json "r['order'] == 'descending' and r['keys'] == 1000"
@@ -559,9 +560,15 @@ noise = np.frombuffer(np.random.default_rng(3).bytes(2400000), "<u8")
 with h5py.File("noise.h5", "w") as file:
     file["plain/id"] = noise
     file.create_dataset("packed/id", data=noise, chunks=(10000,), compression="gzip")
+    file["some/id"] = noise[:9]
 PYTHON
     local ranks
     for ranks in 1 3; do
+        cat /dev/zero >disk/all 2>/dev/null
+        refused "$ranks" 3 "rank 0 on |disk/x.h5: cannot be made|HDF5: file write failed: No space left on device" \
+            sort noise.h5:/some/id -o disk/x.h5:/g
+        ! grep -q "time = " "$work.err" || fail "a full disk, of which HDF5 says too much"
+        rm disk/all
         refused "$ranks" 3 "rank 0 on |disk/x.h5: cannot reserve |No space left" sort noise.h5:/plain/id -o disk/x.h5:/g
         run "$ranks" sort noise.h5:/packed/id -o disk/x.h5:/g
         # Open MPI says a word of its own.

@@ -63,6 +63,7 @@ made()
     refused 1 2 "--record and --key: one lacks the other" gen -n 5 --key @0:u64 -o x
     refused 3 2 "'@20:u64' ends behind the record, which has 24 bytes" gen -n 5 --record 24 --key @20:u64 -o x
     refused 3 2 "gen makes the numbers of one field" gen -n 5 --record 24 --key @0:bytes4 -o x
+    refused 3 2 "gen makes the numbers of one field" gen -n 5 --record 24 --key @0:u64:desc -o x
     refused 3 2 "--dist: 'gaus'" gen -n 5 --record 24 --key @0:u64 --dist gaus -o x
     rm -f again.bin turned.bin part.?.bin whole.bin a.npy b.npy
 }

@@ -26,8 +26,10 @@ static void check_back(const struct file_out *file, int64_t first, int64_t keys,
 {
     uint64_t wanted[1000], found[1000];
     fill(wanted, first, keys, file->type);
-    CHECK(file_read_back(file, first, keys, found) == HSORT_OK, "%s: %s", what, status_text());
-    const bool same = memcmp(wanted, found, (size_t)keys * hsort_type_bytes(file->type)) == 0;
+    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type);
+    CHECK(file_read_back_at(file, first * key_bytes, (size_t)(keys * key_bytes), found) == HSORT_OK, "%s: %s",
+          what, status_text());
+    const bool same = memcmp(wanted, found, (size_t)(keys * key_bytes)) == 0;
     CHECK(same == (written || keys == 0), "%s: keys from %" PRId64 " on", what, first);
 }
 
@@ -47,7 +49,8 @@ static void test_three_starts(const char *name, hsort_type type)
     fill(keys, first, mine, type);
     CHECK(file_write(&file, first, mine, keys) == HSORT_OK, "%s", status_text());
     check_back(&file, first, mine, true, "at once");
-    CHECK(file_read_back(&file, count, 1, keys) == HSORT_INTERNAL, "a read behind the end");
+    CHECK(file_read_back_at(&file, count * (int64_t)hsort_type_bytes(type), 1, keys) == HSORT_INTERNAL,
+          "a read behind the end");
     status_clear();
     file_leave(&comm, &file);
     MPI_Barrier(comm.world);
@@ -224,7 +227,7 @@ static void test_failures(void)
         if (comm.rank == comm.size - 1)
             fault_set(nth == 1 ? FAULT_READ : FAULT_COMMIT, 1);
         uint64_t key;
-        status = nth == 1 ? file_read_back(&file, 5, 1, &key) : HSORT_OK;
+        status = nth == 1 ? file_read_back_at(&file, 5 * 8, sizeof key, &key) : HSORT_OK;
         CHECK(status == (nth == 1 && comm.rank == comm.size - 1 ? HSORT_IO : HSORT_OK), "%s", status_text());
         expect(HSORT_IO, file_commit(&comm, &file, status), path, "failures"); // and nothing is left
     }

@@ -69,9 +69,13 @@ static void test_start(void)
         for (int longer = 0; longer < 2; longer++) {
             const int64_t count = (int64_t)own + 8 * longer;
             const int fd = file_of(bytes, (size_t)count);
-            expect(file_check_start("x.bin", fd, FILE_RAW, count), starts[i].suffix ? HSORT_FORMAT : HSORT_OK,
-                   starts[i].suffix ? starts[i].suffix : "", starts[i].start);
-            expect(file_check_start("x.bin", fd, FILE_NPY, count), HSORT_OK, "", "not as raw");
+            expect(file_check_start("x.bin", fd, FILE_RAW, NULL, count),
+                   starts[i].suffix ? HSORT_FORMAT : HSORT_OK, starts[i].suffix ? starts[i].suffix : "",
+                   starts[i].start);
+            expect(file_check_start("x.bin", fd, FILE_RAW, "--word", count),
+                   starts[i].suffix ? HSORT_FORMAT : HSORT_OK, starts[i].suffix ? "say --word" : "",
+                   starts[i].start);
+            expect(file_check_start("x.bin", fd, FILE_NPY, NULL, count), HSORT_OK, "", "not as raw");
             close(fd);
         }
     }

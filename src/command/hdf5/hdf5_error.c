@@ -10,12 +10,26 @@
 /* What the first call that failed gave as its innermost cause; "" unless one has failed. */
 static char cause[STATUS_TEXT_BYTES / 2];
 
+/* Of what a file driver says of a failed request, with its time, addresses and sizes, keep what failed and what the system says.
+ *
+ *     file write failed: time = Mon Nov 30 13:55:05 2026, filename = 'out.h5', ..., error message = 'No space left on device', buf = ...
+ *  -> file write failed: No space left on device */
+static void keep_text(const char *text)
+{
+    static const char message_begins[] = "error message = '";
+    const char *facts = strstr(text, ": time = "), *message = facts ? strstr(facts, message_begins) : NULL;
+    const size_t length = facts ? (size_t)(facts - text) : strlen(text);
+    message = message ? message + sizeof message_begins - 1 : "";
+    snprintf(cause, sizeof cause, "%.*s%s%.*s", (int)length, text, *message ? ": " : "",
+             (int)strcspn(message, "'"), message);
+}
+
 /* H5E_walk2_t: the first one is the innermost. */
 static herr_t take_cause(unsigned n, const H5E_error2_t *error, void *user)
 {
     (void)user;
     if (n == 0)
-        snprintf(cause, sizeof cause, "%s", error->desc ? error->desc : "");
+        keep_text(error->desc ? error->desc : "");
     return 0;
 }
 

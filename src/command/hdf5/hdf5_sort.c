@@ -324,21 +324,6 @@ static void pack_fields(struct hdf5_run *run)
     }
 }
 
-/* The trace is written when the output has its name: it must not lie there. Not collective. */
-static hsort_status check_trace_apart(const struct cli_options *options)
-{
-    struct hdf5_place place;
-    char output[PATH_MAX], trace[PATH_MAX];
-    if (!options->trace)
-        return HSORT_OK;
-    TRY(hdf5_place_parse(options->output, &place));
-    TRY(file_output_name(place.file, NULL, output));
-    TRY(run_trace_name(options, NULL, trace));
-    return strcmp(output, trace) == 0
-               ? status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", options->trace)
-               : HSORT_OK;
-}
-
 /* The input, and what its keys are. */
 static hsort_status open_rows(struct hdf5_run *run)
 {
@@ -350,7 +335,6 @@ static hsort_status open_rows(struct hdf5_run *run)
     pack_fields(run);
     run->first = launch_share(run->in.count, run->comm->rank, run->comm->size);
     run->count = launch_share(run->in.count, run->comm->rank + 1, run->comm->size) - run->first;
-    TRY(comm_agree(run->comm, check_trace_apart(options)));
     return run_trace_check(run->comm, options, &run->in.files, NULL);
 }
 

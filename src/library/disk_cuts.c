@@ -30,13 +30,13 @@
  *     cut 1                  [range    ]                       of which only the end is read
  *     cut 2                                [range  ]           read as a whole
  *
- * Of each cut two blocks of each run are read, a few more in all; of no run more than all. *Rejected:* ranges of a share of the runs, whose
- * cuts ranks then find together: two messages for each round of every few cuts, as many as their ranges fit memory. */
+ * Where memory does not hold the ranges of one cut, as of many runs or wide elements, they are narrowed first (disk_look.h). Of each
+ * cut two blocks of each run are read, a few more in all, or less. *Rejected:* ranges of a share of the runs, whose cuts ranks then find
+ * together: two messages for each round of every few cuts, as many as their ranges fit memory. */
 #include "src/library/disk_cuts.h"
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include "mpi/exchange/run_cuts.h"
+#include "src/library/disk_look.h"
 #include "src/library/disk_plan.h"
 
 /* Of all cuts so many are searched for together: an eighth, as each time takes messages, or must wake threads, */
@@ -44,9 +44,10 @@ enum {
     TIMES = 8,
     FENCE_CUTS_LEAST = 32, /* within these limits, as tables grow with it */
     CUTS_LEAST = 8,
-    CUTS_MOST = 32,
-    READERS_LEAST = 4
+    CUTS_MOST = 32
 };
+
+enum { FENCE_BYTES_MOST = 64 }; /* of wider elements codes are kept */
 
 /* A part of a run in memory. */
 struct window {
@@ -61,11 +62,11 @@ struct disk_cuts {
     const struct run_store *store;
     const struct run_plan *plan;
     int64_t borders; /* between segments: one less than these */
-    size_t bytes;    /* that windows may take */
+    struct disk_look look; /* how they are read */
 
     int64_t first, runs;  /* this rank's share of the runs */
-    char *fences;         /* of these; owned */
-    const char **fence;   /* [runs] where each one's begin */
+    char *fences;         /* of these, or their codes; owned */
+    char **fence;         /* [runs] where each one's begin */
     int64_t *fence_count; /* [runs] */
     int64_t *position;    /* [2 * borders] in fences: lower ones, then upper ones */
     int64_t *fence_cut;   /* [2 * borders * runs] */
@@ -166,7 +167,7 @@ static hsort_status make_cut_tables(struct disk_cuts *c)
     size_t fences = 0;
     for (int64_t run = 0; run < c->runs; run++)
         fences += (size_t)plan_fences(plan, c->first + run);
-    c->fences = malloc(fences * plan->element_bytes + 1);
+    c->fences = malloc(fences * disk_cuts_fence_bytes(plan->element_bytes) + 1);
     c->fence = calloc(runs, sizeof *c->fence);
     c->fence_count = calloc(runs, sizeof *c->fence_count);
     c->position = calloc(2 * borders, sizeof *c->position);
@@ -194,41 +195,6 @@ static hsort_status make_cut_tables(struct disk_cuts *c)
 
 /* ---- fences -------------------------------------------------------------------------------------------- */
 
-/* Several threads read; the first failure is kept with its text. */
-struct reading {
-    pthread_mutex_t lock;
-    hsort_status status;
-    char text[STATUS_TEXT_BYTES];
-};
-
-static void note_reading(struct reading *reading, hsort_status status)
-{
-    if (status == HSORT_OK)
-        return;
-    pthread_mutex_lock(&reading->lock); // no critical section, whose name the library would export
-    if (reading->status == HSORT_OK) {
-        reading->status = status;
-        memcpy(reading->text, status_text(), sizeof reading->text);
-    }
-    pthread_mutex_unlock(&reading->lock);
-    status_clear(); // the thread may live on, and fail for another cause
-}
-
-static hsort_status reading_status(struct reading *reading)
-{
-    pthread_mutex_destroy(&reading->lock);
-    return reading->status == HSORT_OK ? HSORT_OK : status_fail(reading->status, "%s", reading->text);
-}
-
-static hsort_status read_run_elements(const struct disk_cuts *c, int64_t run, int64_t first, int64_t count,
-                                      char *to)
-{
-    const size_t width = c->plan->element_bytes;
-    return count == 0
-               ? HSORT_OK
-               : c->store->read_run(c->store->user, run, first * (int64_t)width, (size_t)count * width, to);
-}
-
 uint64_t fences_checksum(const char *fences, size_t bytes)
 {
     uint64_t hash = UINT64_C(0x9e3779b97f4a7c15), word;
@@ -242,47 +208,70 @@ uint64_t fences_checksum(const char *fences, size_t bytes)
     return (hash ^ word ^ bytes << 56) * UINT64_C(0xff51afd7ed558ccd);
 }
 
-/* Threads that read: they wait for the disk, too. */
-static int readers(const struct disk_cuts *c)
+size_t disk_cuts_fence_bytes(size_t element_bytes)
 {
-    return c->comm->threads > READERS_LEAST ? c->comm->threads : READERS_LEAST;
+    return element_bytes > FENCE_BYTES_MOST ? sizeof(key_code) : element_bytes;
+}
+
+static bool keeps_codes(const struct disk_cuts *c)
+{
+    return disk_cuts_fence_bytes(c->plan->element_bytes) != c->plan->element_bytes;
 }
 
 /* Where equal elements lie, fences decide which of them is first, and no check of the result would see them damaged. */
-static hsort_status read_fences_of(const struct disk_cuts *c, int64_t run)
+static hsort_status load_fences(const struct disk_cuts *c, int64_t run, char *to)
 {
-    const size_t bytes = (size_t)c->fence_count[run] * c->plan->element_bytes;
-    TRY(read_run_elements(c, c->first + run, c->count[c->first + run], c->fence_count[run],
-                          (char *)c->fence[run]));
-    if (fences_checksum(c->fence[run], bytes) == c->plan->runs[c->first + run].fences)
+    const int64_t number = c->first + run;
+    TRY(disk_look_read(&c->look, number, c->count[number], c->fence_count[run], to));
+    if (fences_checksum(to, (size_t)c->fence_count[run] * c->plan->element_bytes) ==
+        c->plan->runs[number].fences)
         return HSORT_OK;
     return status_fail(HSORT_IO, "the runs are not as they were made: the fences of run %lld are others",
-                       (long long)(c->first + run));
+                       (long long)number);
+}
+
+/* Have the fences of a run, or of wide elements the codes of these. */
+static hsort_status read_fences_of(const struct disk_cuts *c, int64_t run)
+{
+    if (!keeps_codes(c))
+        return load_fences(c, run, c->fence[run]);
+    char *fences =
+        fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)c->fence_count[run] * c->plan->element_bytes + 1);
+    if (!fences)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the fences of run %lld",
+                           (long long)(c->first + run));
+    const hsort_status status = load_fences(c, run, fences);
+    for (int64_t i = 0; i < c->fence_count[run] && status == HSORT_OK; i++)
+        ((key_code *)c->fence[run])[i] = pass_code_at(c->sort, fences, i);
+    free(fences);
+    return status;
 }
 
 static hsort_status read_fences(struct disk_cuts *c)
 {
     const struct run_plan *plan = c->plan;
-    struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK};
+    struct disk_reading reading = DISK_READING;
     char *at = c->fences;
     for (int64_t run = 0; run < plan->parts; run++)
         c->count[run] = plan_part_count(plan, run);
     for (int64_t run = 0; run < c->runs; run++) {
         c->fence_count[run] = plan_fences(plan, c->first + run);
         c->fence[run] = at;
-        at += (size_t)c->fence_count[run] * plan->element_bytes;
+        at += (size_t)c->fence_count[run] * disk_cuts_fence_bytes(plan->element_bytes);
     }
-#pragma omp parallel for schedule(dynamic) num_threads(readers(c))
+    const size_t own = keeps_codes(c) ? (size_t)plan_fences(plan, 0) * plan->element_bytes : 0;
+#pragma omp parallel for schedule(dynamic) num_threads(disk_look_threads(&c->look, own))
     for (int64_t run = 0; run < c->runs; run++)
-        note_reading(&reading, read_fences_of(c, run));
-    return reading_status(&reading);
+        disk_reading_note(&reading, read_fences_of(c, run));
+    return disk_reading_end(&reading);
 }
 
 static key_code code_of_fence(const void *cuts, int64_t cut, int64_t run, int64_t fence)
 {
     (void)cut;
     const struct disk_cuts *c = cuts;
-    return pass_code_at(c->sort, c->fence[run], fence);
+    return keeps_codes(c) ? ((const key_code *)c->fence[run])[fence]
+                          : pass_code_at(c->sort, c->fence[run], fence);
 }
 
 /* Which fences lie before the ranges of each border, and before their ends. Collective. */
@@ -374,15 +363,38 @@ static int64_t count_joined(const struct disk_cuts *c, int64_t first, int64_t so
     return count;
 }
 
-/* How many borders from `first` on are searched for together: as many as windows before and now have memory for, or one. */
+/* Elements that windows may have: those before, and those now. */
+static int64_t window_elements(const struct disk_cuts *c)
+{
+    return (int64_t)(c->look.bytes / 2 / c->plan->element_bytes);
+}
+
+/* How many borders from `first` on are searched for together: as many as there is memory for, or one. */
 static int64_t choose_some(const struct disk_cuts *c, int64_t first)
 {
-    const int64_t most = smaller(c->own_borders - first, own_cuts_at_once(c->own_borders)),
-                  fit = (int64_t)(c->bytes / 2 / c->plan->element_bytes);
-    int64_t some = most;
-    while (some > 1 && count_joined(c, first, some) > fit)
+    int64_t some = smaller(c->own_borders - first, own_cuts_at_once(c->own_borders));
+    while (some > 1 && count_joined(c, first, some) > window_elements(c))
         some /= 2;
     return some;
+}
+
+static void drop_windows(struct disk_cuts *c)
+{
+    free(c->elements);
+    free(c->last_elements);
+    c->elements = c->last_elements = NULL;
+    memset(c->window, 0, (size_t)c->plan->parts * sizeof *c->window);
+}
+
+/* Have windows of one border fit memory: where they do not, its ranges are narrowed first, in the memory of windows. */
+static hsort_status narrow_border(struct disk_cuts *c, int64_t border)
+{
+    const int64_t at = border * c->plan->parts, most = window_elements(c);
+    if (count_joined(c, border, 1) <= most)
+        return HSORT_OK;
+    drop_windows(c);
+    return disk_look_narrow(&c->look, c->tables, (c->first_border + border + 1) * c->plan->part_elements,
+                            most, c->begin + at, c->end + at);
 }
 
 /* Fill the window of a run: by what lay in the one before, and by what is read. */
@@ -397,8 +409,8 @@ static hsort_status fill_window(const struct disk_cuts *c, int64_t run)
                (size_t)(up_to - from) * width);
         from = up_to;
     }
-    return read_run_elements(c, run, from, now->end - from,
-                             now->elements + (size_t)(from - now->begin) * width);
+    return disk_look_read(&c->look, run, from, now->end - from,
+                          now->elements + (size_t)(from - now->begin) * width);
 }
 
 /* Have the windows of borders first .. first + some - 1 in memory. */
@@ -406,7 +418,7 @@ static hsort_status move_windows(struct disk_cuts *c, int64_t first, int64_t som
 {
     const struct run_plan *plan = c->plan;
     const size_t bytes = (size_t)count_joined(c, first, some) * plan->element_bytes;
-    struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK};
+    struct disk_reading reading = DISK_READING;
     struct window *const before = c->last;
     c->last = c->window;
     c->window = before;
@@ -421,10 +433,10 @@ static hsort_status move_windows(struct disk_cuts *c, int64_t first, int64_t som
         c->window[run].elements = c->elements + at;
         at += (size_t)(c->window[run].end - c->window[run].begin) * plan->element_bytes;
     }
-#pragma omp parallel for schedule(dynamic) num_threads(readers(c))
+#pragma omp parallel for schedule(dynamic) num_threads(disk_look_threads(&c->look, 0))
     for (int64_t run = 0; run < plan->parts; run++)
-        note_reading(&reading, fill_window(c, run));
-    return reading_status(&reading);
+        disk_reading_note(&reading, fill_window(c, run));
+    return disk_reading_end(&reading);
 }
 
 static key_code code_in_window(const void *cuts, int64_t cut, int64_t run, int64_t position)
@@ -441,6 +453,7 @@ static hsort_status cut_windows(struct disk_cuts *c, int64_t *found)
     const struct run_set set = {.count = c->count, .code_at = code_in_window, .state = c};
     for (int64_t first = 0, some; first < c->own_borders; first += some) {
         int64_t position[CUTS_MOST];
+        TRY(narrow_border(c, first));
         some = choose_some(c, first);
         for (int64_t i = 0; i < some; i++)
             position[i] = (c->first_border + first + i + 1) * c->plan->part_elements;
@@ -510,13 +523,14 @@ static hsort_status find_cuts(struct disk_cuts *c, int64_t *cuts)
 hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, const struct run_store *store,
                             const struct run_plan *plan, size_t bytes, int64_t *cuts)
 {
-    struct disk_cuts c = {.comm = comm,
-                          .alone = {.size = 1, .node_size = 1, .threads = comm->threads},
-                          .sort = sort,
-                          .store = store,
-                          .plan = plan,
-                          .borders = plan->parts - 1,
-                          .bytes = bytes};
+    struct disk_cuts c = {
+        .comm = comm,
+        .alone = {.size = 1, .node_size = 1, .threads = comm->threads},
+        .sort = sort,
+        .store = store,
+        .plan = plan,
+        .borders = plan->parts - 1,
+        .look = {.sort = sort, .store = store, .plan = plan, .bytes = bytes, .threads = comm->threads}};
     c.first = share_of(plan->parts, comm->rank, comm->size);
     c.runs = share_count(plan->parts, comm->rank, comm->size);
     c.first_border = share_of(c.borders, comm->rank, comm->size);

@@ -7,11 +7,12 @@
 
 /* Find where each segment begins in each run. Collective.
  *   plan   all of whose runs are made
- *   bytes  of memory for what a rank has of the runs at a time; one cut's ranges are read in any case
+ *   bytes  of memory for what a rank has of the runs at a time; 1 KiB of each run is taken in any case
  *   cuts   [(plan->parts + 1) * plan->parts] written, the same on every rank: of run j, elements before
  *          cuts[i * plan->parts + j] belong to segments before i
  * Order    elements are ordered by (key, run, position), for any ranks.
- * Memory   besides: the fences of this rank's share of the runs, and disk_cuts_bytes(), with the cuts themselves.
+ * Memory   besides: the fences of this rank's share of the runs, disk_cuts_fence_bytes() of each, and disk_cuts_bytes(), with the cuts
+ *          themselves.
  * Errors   same on every rank: the store's, HSORT_HOST_MEMORY, HSORT_MPI; HSORT_IO: runs are not as they were made, by the checksums of
  *          their fences, or as they are cut. */
 hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, const struct run_store *store,
@@ -19,6 +20,9 @@ hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, con
 
 /* Bytes of the tables for so many runs and ranks. Pure. */
 size_t disk_cuts_bytes(int64_t parts, int size);
+
+/* Of a fence: the element, or where that is wide, the code of its key. Pure. */
+size_t disk_cuts_fence_bytes(size_t element_bytes);
 
 /* run_facts.fences of fences [bytes]: equal for equal bytes, and for any others by a chance of 2^-64. Pure. */
 uint64_t fences_checksum(const char *fences, size_t bytes);

@@ -4,6 +4,7 @@
 
 enum {
     FENCE_BYTES = 8 << 10, /* from one fence to the next at least, */
+    FENCE_ELEMENTS = 64,   /* so many of them, too, as the disk has fences as well, */
     FENCE_SHARE = 64,      /* and so many that all of them take this part of memory at most */
     WINDOW_SHARE = 16      /* so does what is read of runs to cut them */
 };
@@ -34,6 +35,13 @@ static size_t bytes_for_slots(const struct disk_sizes *sizes)
     return sizes->on_host && sizes->engine_bytes > rest ? rest : sizes->engine_bytes;
 }
 
+/* From one fence to the next at least. */
+static int64_t least_distance(size_t element_bytes)
+{
+    const int64_t elements = pass_parts(FENCE_BYTES, (int64_t)element_bytes);
+    return elements > FENCE_ELEMENTS ? elements : FENCE_ELEMENTS;
+}
+
 /* Bytes that slots of so many elements take, with all that these are taken for. */
 static hsort_status slot_bytes_of(const struct disk_sizes *sizes, int64_t elements, size_t *bytes)
 {
@@ -41,7 +49,9 @@ static hsort_status slot_bytes_of(const struct disk_sizes *sizes, int64_t elemen
     TRY(sizes->workspace(sizes->workspace_user, elements, &workspace_bytes));
     *bytes = PASS_SLOTS * pass_slot_bytes(elements, sizes->element_bytes) + workspace_bytes;
     if (sizes->on_host)
-        *bytes += disk_cuts_bytes(pass_parts(sizes->elements, elements), sizes->ranks);
+        *bytes += disk_cuts_bytes(pass_parts(sizes->elements, elements), sizes->ranks) +
+                  (size_t)pass_parts(elements, least_distance(sizes->element_bytes)) *
+                      sizes->element_bytes; // fences of the run that goes out
     return HSORT_OK;
 }
 
@@ -88,11 +98,11 @@ hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements
 /* From one fence of a run to the next. */
 static int64_t fence_distance(const struct disk_sizes *sizes, const struct run_plan *plan)
 {
-    const size_t most = sizes->memory_bytes / FENCE_SHARE;
+    const size_t most = sizes->memory_bytes / FENCE_SHARE, bytes = disk_cuts_fence_bytes(plan->element_bytes);
     const int64_t runs = pass_parts(plan->parts, sizes->ranks);
-    int64_t step = pass_parts(FENCE_BYTES, (int64_t)plan->element_bytes);
+    int64_t step = least_distance(plan->element_bytes);
     while (step < plan->part_elements &&
-           (size_t)(runs * pass_parts(plan->part_elements, step)) * plan->element_bytes > most)
+           (size_t)(runs * pass_parts(plan->part_elements, step)) * bytes > most)
         step *= 2;
     return step;
 }

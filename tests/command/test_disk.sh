@@ -98,6 +98,27 @@ limits()
     rm -r in.raw few.raw temporary
 }
 
+# Wide records, in so many runs that what lies between fences is many times the memory: that is what a sort of few takes, -S, and
+# some MiB. Fences take a 64th of the disk at most.
+wide()
+{
+    local base limit=$((6 << 20)) words="--record 4096 --key @2048:u64"
+    [ -n "$python" ] && [ -r /proc/self/io ] || return
+    # shellcheck disable=SC2086  # words
+    ok 0 gen -n 10 $words -o few.raw && ok 0 gen -n 12800 $words -s "$seed" -o in.raw
+    # shellcheck disable=SC2086
+    took 1 sort few.raw $words -o out.raw --engine host --threads 1
+    base=$most
+    # shellcheck disable=SC2086
+    took 1 sort in.raw $words -o out.raw --engine host --threads 1 -S $limit --json
+    json "r['passes'] == 2 and r['runs'] > 30 and r['run_bytes_on_disk'] <= 12800 * 4096 * 1.03"
+    echo "-S $limit, $words: $((most >> 10)) KiB resident, $((base >> 10)) of them with few records"
+    ((most <= base + limit + (6 << 20))) || fail "wide records: $most bytes resident, $base of them with few, -S $limit"
+    # shellcheck disable=SC2086
+    ok 0 check out.raw $words --against in.raw
+    rm few.raw in.raw out.raw
+}
+
 # Where memory does for the keys the disk is not used, whatever -S says besides; a part of the node's memory is an amount, too.
 in_memory()
 {
@@ -130,7 +151,8 @@ in_memory()
     cmp -s out.raw values.raw || fail "values of --runs are not those of their keys"
     # Keys of 1 and 2 bytes are counted, and no keys are none.
     ok 2 gen -n 1M --type u16 -o short.npy
-    ok 2 sort short.npy -o out.npy -S 600K --runs 5 --json
+    refused 2 2 "--runs: keys of 1 or 2 bytes are counted" sort short.npy -o out.npy -S 600K --runs 5
+    ok 2 sort short.npy -o out.npy -S 600K --json
     json "r['passes'] == 1"
     : >none.raw
     ok 2 sort none.raw --type u32 -o out.raw --runs 5 -S 600K
@@ -195,6 +217,7 @@ refusals()
 draws
 echo "drawn: done after $SECONDS s"
 limits
+wide
 ok 0 gen -n 300000 --type u64 -s "$seed" -o in.raw
 for part in in_memory refusals; do
     $part

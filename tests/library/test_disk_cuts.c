@@ -4,17 +4,23 @@
  *
  *     messages   as many as the fences take, however many cuts there are and however little memory the ranges may have
  *     bytes      each fence once, and of each cut two blocks of each run, and three, at most, all ranks together
+ *     memory     what the search was told, however much lies between fences: as malloc() counts it at each read
  *
  *     test_disk_cuts             drawn cases, and one of 300 runs
  *     test_disk_cuts RUNS        one of so many runs; prints its counts and seconds */
 #include "src/library/disk_cuts.h"
 #include "src/library/disk_plan.h"
+#include "src/library/element_order.h"
+#include <malloc.h>
 #include <stdatomic.h>
 #include <string.h>
 #include "tests/support/faults.h"
 #include "tests/support/ranks.h"
 
-enum { CASES = 40, MOST_RUNS = 40, RUNS = 300, PART = 1024, FENCE = 16, MESSAGES_OF_FENCES = 300 };
+enum { CASES = 60, MOST_RUNS = 40, RUNS = 300, PART = 1024, FENCE = 16, MESSAGES_OF_FENCES = 300 };
+
+/* Where wide elements have the halves of their keys. */
+enum { UPPER_AT = 20, LOWER_AT = 5, KEY_END = UPPER_AT + 4 };
 
 /* The runs of a case, as a store. */
 struct memory_store {
@@ -22,6 +28,7 @@ struct memory_store {
     uint64_t *keys;            /* [elements] run by run, each sorted */
     atomic_llong reads, bytes; /* of this rank */
     int64_t fails_at;          /* the read of this number fails; 0: none */
+    atomic_llong memory;       /* of this rank, at most, at any read */
 };
 
 static struct comm comm;
@@ -70,19 +77,48 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm wor
 
 /* ---- The store ------------------------------------------------------------------------------------------------------- */
 
-/* run_store.read_run: elements, then fences. */
+static int64_t memory_in_use(void)
+{
+    const struct mallinfo2 facts = mallinfo2();
+    return (int64_t)(facts.uordblks + facts.hblkhd);
+}
+
+/* element [width] = one with that key: bare, or its halves in what else is zero. */
+static void put_element(uint64_t key, size_t width, char *element)
+{
+    const uint32_t upper = (uint32_t)(key >> 32), lower = (uint32_t)key;
+    memset(element, 0, width);
+    if (width == sizeof key) {
+        memcpy(element, &key, sizeof key);
+        return;
+    }
+    memcpy(element + UPPER_AT, &upper, sizeof upper);
+    memcpy(element + LOWER_AT, &lower, sizeof lower);
+}
+
+/* run_store.read_run: elements, then fences; any bytes of them. */
 static hsort_status read_run(void *user, int64_t run, int64_t at, size_t bytes, void *to)
 {
     struct memory_store *store = user;
     const int64_t count = plan_part_count(&store->plan, run), step = store->plan.fence_elements;
+    const int64_t width = (int64_t)store->plan.element_bytes, end = at + (int64_t)bytes;
     const uint64_t *keys = store->keys + run * store->plan.part_elements;
-    const int64_t first = at / (int64_t)sizeof *keys, many = (int64_t)(bytes / sizeof *keys);
     const int64_t number = atomic_fetch_add(&store->reads, 1) + 1;
+    const long long memory = memory_in_use();
+    long long most = store->memory;
+    while (memory > most && !atomic_compare_exchange_weak(&store->memory, &most, memory))
+        ;
     atomic_fetch_add(&store->bytes, (long long)bytes);
-    CHECK(first >= 0 && first + many <= count + plan_fences(&store->plan, run),
-          "run %lld is read beyond its end", (long long)run);
-    for (int64_t i = 0; i < many; i++)
-        ((uint64_t *)to)[i] = first + i < count ? keys[first + i] : keys[(first + i - count) * step];
+    CHECK(at >= 0 && end <= plan_run_bytes(&store->plan, run), "run %lld is read beyond its end",
+          (long long)run);
+    char *element = malloc((size_t)width);
+    for (int64_t i = at / width; i * width < end; i++) {
+        const int64_t begin = i * width > at ? i * width : at,
+                      up_to = (i + 1) * width < end ? (i + 1) * width : end;
+        put_element(i < count ? keys[i] : keys[(i - count) * step], (size_t)width, element);
+        memcpy((char *)to + (begin - at), element + (begin - i * width), (size_t)(up_to - begin));
+    }
+    free(element);
     return number == store->fails_at ? status_fail(HSORT_IO, "the disk of the test fails") : HSORT_OK;
 }
 
@@ -93,18 +129,18 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* The same on every rank. `different`: of so many keys; 0: of any. follow: runs follow each other. */
-static void make_runs(struct memory_store *store, int64_t parts, int64_t part, int64_t last, int64_t fence,
-                      uint64_t different, bool follow, uint64_t seed)
+static void make_runs(struct memory_store *store, size_t width, int64_t parts, int64_t part, int64_t last,
+                      int64_t fence, uint64_t different, bool follow, uint64_t seed)
 {
     uint64_t random = seed;
     *store = (struct memory_store){.plan = {.elements = (parts - 1) * part + last,
-                                            .element_bytes = sizeof(uint64_t),
+                                            .element_bytes = width,
                                             .part_elements = part,
                                             .fence_elements = fence,
                                             .parts = parts}};
     store->keys = malloc((size_t)(parts * part) * sizeof *store->keys);
     store->plan.runs = calloc((size_t)parts, sizeof *store->plan.runs);
-    uint64_t *fences = malloc((size_t)(part / fence + 1) * sizeof *fences);
+    char *fences = malloc((size_t)(part / fence + 1) * width);
     for (int64_t run = 0; run < parts; run++) {
         uint64_t *keys = store->keys + run * part;
         const int64_t count = plan_part_count(&store->plan, run), many = plan_fences(&store->plan, run);
@@ -114,9 +150,9 @@ static void make_runs(struct memory_store *store, int64_t parts, int64_t part, i
         }
         qsort(keys, (size_t)count, sizeof *keys, compare_keys);
         for (int64_t i = 0; i < many; i++)
-            fences[i] = keys[i * fence];
-        store->plan.runs[run] = (struct run_facts){
-            .is_made = 1, .fences = fences_checksum((char *)fences, (size_t)many * sizeof *fences)};
+            put_element(keys[i * fence], width, fences + (size_t)i * width);
+        store->plan.runs[run] =
+            (struct run_facts){.is_made = 1, .fences = fences_checksum(fences, (size_t)many * width)};
     }
     free(fences);
 }
@@ -135,8 +171,16 @@ static struct run_store store_of(struct memory_store *store)
 static hsort_status find(struct memory_store *store, size_t bytes, int64_t *cuts)
 {
     const struct run_store as_store = store_of(store);
-    const struct pass_sort sort = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING)};
-    store->reads = store->bytes = 0;
+    const struct keymap half = keymap_make(HSORT_U32, HSORT_ASCENDING);
+    struct pass_elements wide = {.bytes = store->plan.element_bytes,
+                                 .field_count = 2,
+                                 .fields = {{.bytes = 4, .map = half}, {.bytes = 4, .map = half}},
+                                 .offsets = {UPPER_AT, LOWER_AT}};
+    wide.key_bits = element_place_fields(wide.fields, wide.field_count, 0);
+    const bool bare = store->plan.element_bytes == sizeof(uint64_t);
+    const struct pass_sort sort = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING),
+                                   .elements = bare ? NULL : &wide};
+    store->reads = store->bytes = store->memory = 0;
     messages = 0;
     return disk_cuts_find(&comm, &sort, &as_store, &store->plan, bytes, cuts);
 }
@@ -207,7 +251,7 @@ static void run_many(int64_t parts, uint64_t seed)
     char text[64];
     int64_t *cuts = calloc((size_t)((parts + 1) * parts), sizeof *cuts);
     snprintf(text, sizeof text, "%lld runs", (long long)parts);
-    make_runs(&store, parts, PART, PART - 1, FENCE, 0, false, seed);
+    make_runs(&store, sizeof(uint64_t), parts, PART, PART - 1, FENCE, 0, false, seed);
     const double begin = MPI_Wtime();
     const hsort_status status = find(&store, 1, cuts); // the ranges of one cut at a time
     const double seconds = MPI_Wtime() - begin;
@@ -224,6 +268,7 @@ static void run_many(int64_t parts, uint64_t seed)
 static void run_drawn(uint64_t seed)
 {
     static const uint64_t kinds[] = {0, 1, 2, 20};
+    static const size_t widths[] = {sizeof(uint64_t), KEY_END, 900, 30000, 70000};
     for (int number = 0; number < CASES; number++) {
         uint64_t random = seed + (uint64_t)number;
         struct memory_store store;
@@ -231,17 +276,40 @@ static void run_drawn(uint64_t seed)
         const int64_t part = 1 + (int64_t)(check_random(&random) % 200),
                       fence = 1 + (int64_t)(check_random(&random) % 40);
         const int64_t last = 1 + (int64_t)(check_random(&random) % (uint64_t)part);
-        const size_t bytes = check_random(&random) % 2 ? 1 : 1 << 20;
+        const size_t bytes = check_random(&random) % 2 ? 1 : 1 << 20, width = widths[number % 5];
         int64_t *cuts = calloc((size_t)((parts + 1) * parts), sizeof *cuts);
-        make_runs(&store, parts, part, last, fence, kinds[number % 4], check_random(&random) % 3 == 0,
+        make_runs(&store, width, parts, part, last, fence, kinds[number % 4], check_random(&random) % 3 == 0,
                   random);
         const hsort_status status = find(&store, bytes, cuts);
-        CHECK(status == HSORT_OK && are_right(&store, cuts), "case %d: %lld runs of %lld, fences of %lld: %s",
-              number, (long long)parts, (long long)part, (long long)fence,
-              status == HSORT_OK ? "other cuts" : comm.error);
+        CHECK(status == HSORT_OK && are_right(&store, cuts),
+              "case %d: %lld runs of %lld, %zu bytes each, fences of %lld: %s", number, (long long)parts,
+              (long long)part, width, (long long)fence, status == HSORT_OK ? "other cuts" : comm.error);
         free_runs(&store);
         free(cuts);
     }
+}
+
+/* Ranges that hold many times the memory. What is read at once, by each thread, comes besides, and tables. */
+static void run_large(size_t width, int64_t parts, int64_t part, int64_t fence, uint64_t seed)
+{
+    enum { BYTES = 1 << 20, PIECE = 64 << 10, OF_RUN = 1 << 10, READERS = 4 };
+    struct memory_store store;
+    int64_t *cuts = calloc((size_t)((parts + 1) * parts), sizeof *cuts);
+    make_runs(&store, width, parts, part, part, fence, 0, false, seed);
+    const int64_t ranges = 2 * parts * fence * (int64_t)width;
+    const int64_t fences = parts * (part / fence) * (int64_t)disk_cuts_fence_bytes(width);
+    const int64_t readers = comm.threads > READERS ? comm.threads : READERS;
+    const int64_t allowed = BYTES + parts * OF_RUN + fences + (int64_t)disk_cuts_bytes(parts, comm.size) +
+                            readers * (PIECE + 2 * (int64_t)width) + PIECE;
+    const int64_t before = memory_in_use();
+    const hsort_status status = find(&store, BYTES, cuts);
+    CHECK(status == HSORT_OK && are_right(&store, cuts), "elements of %zu bytes: %s", width,
+          status == HSORT_OK ? "other cuts" : comm.error);
+    CHECK(store.memory - before <= allowed && allowed < ranges / 2,
+          "elements of %zu bytes: %lld bytes are taken, %lld are allowed, of ranges of %lld", width,
+          (long long)store.memory - before, (long long)allowed, (long long)ranges);
+    free_runs(&store);
+    free(cuts);
 }
 
 /* A read that fails on one rank: all have the error and its line, and none waits. */
@@ -249,7 +317,7 @@ static void run_failing(uint64_t seed)
 {
     struct memory_store store;
     int64_t cuts[18 * 17];
-    make_runs(&store, 17, 100, 40, 8, 0, false, seed);
+    make_runs(&store, sizeof(uint64_t), 17, 100, 40, 8, 0, false, seed);
     CHECK(find(&store, 1, cuts) == HSORT_OK, "%s", comm.error);
     const int64_t reads = store.reads;
     for (int failing = 0; failing < comm.size; failing++)
@@ -281,6 +349,9 @@ int main(int argc, char **argv)
         run_drawn(seed);
         run_failing(seed);
         run_many(RUNS, seed);
+        run_large(20000, 30, 600, 60, seed);
+        run_large(900, 60, 5000, 500, seed);
+        run_large(sizeof(uint64_t), 100, 20000, 8000, seed);
     }
     comm_close(&comm);
     return ranks_finish();

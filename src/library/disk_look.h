@@ -1,0 +1,47 @@
+/* How runs in a store (run_store.h) are looked at to cut them: by several threads, and, where so much of them lies between
+ * fences that memory does not hold it, by the codes of keys here and there. Of disk_cuts.c alone. */
+#ifndef DISK_LOOK_H
+#define DISK_LOOK_H
+
+#include <pthread.h>
+#include "mpi/exchange/run_cuts.h"
+#include "src/library/pass_sort.h"
+#include "src/library/run_store.h"
+
+struct disk_look {
+    const struct pass_sort *sort;
+    const struct run_store *store;
+    const struct run_plan *plan;
+    size_t bytes; /* of memory for what is read at a time */
+    int threads;
+};
+
+/* Several threads read; the first failure is kept with its text. */
+struct disk_reading {
+    pthread_mutex_t lock;
+    hsort_status status;
+    char text[STATUS_TEXT_BYTES];
+};
+
+#define DISK_READING ((struct disk_reading){.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK})
+
+void disk_reading_note(struct disk_reading *reading, hsort_status status); /* any thread */
+hsort_status disk_reading_end(struct disk_reading *reading);
+
+/* Threads that read, each with so many bytes of its own. Pure. */
+int disk_look_threads(const struct disk_look *look, size_t bytes);
+
+/* Elements first .. first + count - 1 of a run, or fences, which lie behind. Any thread. Errors: the store's. */
+hsort_status disk_look_read(const struct disk_look *look, int64_t run, int64_t first, int64_t count,
+                            void *to);
+
+/* Narrow the ranges in which a cut lies until they have `most` elements at most, all together. Not collective.
+ *   tables      of one rank that is alone, for all runs and two cuts at least
+ *   position    of the cut: so many elements of all runs lie before it
+ *   begin, end  [parts] the cut lies at begin at least, and at end at most: written
+ * Memory   look->bytes, but a few codes of each run in any case; and what threads read at once.
+ * Errors   the store's, HSORT_HOST_MEMORY; HSORT_INTERNAL: a run is not in order. */
+hsort_status disk_look_narrow(const struct disk_look *look, struct run_cuts *tables, int64_t position,
+                              int64_t most, int64_t *begin, int64_t *end);
+
+#endif

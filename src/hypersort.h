@@ -196,7 +196,7 @@ HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_
  *   ctx      [1] written; NULL after an error; the caller destroys it
  * Binding  options.binding AUTO binds all threads of a process that no launcher has bound to the rank's
  *          cores, until the last such context of the process is destroyed; of several the youngest one's.
- * Memory   some tens of MiB of pinned host memory per rank; buffers for keys come with the first sort.
+ * Memory   pinned host memory, tens of MiB a rank, or 8 options.chunk_bytes; key buffers come with a sort.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_NO_DEVICE, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY,
  *          HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL; the text is hsort_last_error(NULL). MPI_COMM_NULL and an
  *          intercommunicator are refused without asking other ranks. */

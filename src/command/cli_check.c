@@ -6,6 +6,7 @@
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
+#include "src/command/record_io.h"
 #include "src/command/records.h"
 #include "src/command/records_hdf5.h"
 #include "src/command/records_unique.h"
@@ -55,26 +56,14 @@ static void close_scanner(struct scanner *scanner)
     scanner->engine->ops->close(scanner->engine);
 }
 
-/* engine_transfer.move: of a struct file_in. */
-static hsort_status read_bytes_of(void *file, int64_t at, size_t bytes, void *host)
-{
-    return file_read_at(file, at, bytes, host);
-}
-
 /* Read keys first .. first + count - 1 into the chunk, by several threads. */
 static hsort_status read_chunk(const struct scanner *scanner, const struct file_in *file, int64_t first,
                                int64_t count)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(file->type), at = first * key_bytes;
-    const struct engine_transfer transfer = {.memory = scanner->chunk,
-                                             .bytes = (size_t)(count * key_bytes),
-                                             .move = read_bytes_of,
-                                             .user = (void *)file,
-                                             .at = at,
-                                             .lead = file_in_lead(file, at)};
+    struct record_io io = {.engine = scanner->engine};
     struct trace_span *span = trace_begin(scanner->comm->trace, "read file");
-    trace_bytes(span, count * key_bytes);
-    return trace_end_with(span, scanner->engine->ops->transfer(scanner->engine, &transfer, 1, NULL, 0));
+    trace_bytes(span, count * (int64_t)hsort_type_bytes(file->type));
+    return trace_end_with(span, record_io_read(&io, file, first, count, scanner->chunk));
 }
 
 /* Look for equal neighbours, too: keys as elements whose numbers are all alike. */

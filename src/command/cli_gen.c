@@ -5,6 +5,7 @@
 #include "src/files/input.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
+#include "src/command/record_io.h"
 #include "src/command/records.h"
 #include "src/command/report.h"
 #include "src/command/run_trace.h"
@@ -20,29 +21,17 @@ struct writer {
     int64_t most;
 };
 
-/* engine_transfer.move: of a struct file_out. */
-static hsort_status write_bytes_of(void *file, int64_t at, size_t bytes, void *host)
-{
-    return file_write_at(file, at, bytes, host);
-}
-
 /* Make keys first .. first + count - 1, and write them by several threads. */
 static hsort_status write_chunk(const struct writer *writer, int64_t first, int64_t count)
 {
-    const int64_t key_bytes = (int64_t)hsort_type_bytes(writer->input->type), at = first * key_bytes;
-    const struct engine_transfer transfer = {.memory = writer->chunk,
-                                             .bytes = (size_t)(count * key_bytes),
-                                             .move = write_bytes_of,
-                                             .user = (void *)writer->file,
-                                             .at = at,
-                                             .lead = file_out_lead(writer->file, at)};
+    struct record_io io = {.engine = writer->engine};
     struct trace_span *span = trace_begin(writer->comm->trace, "make keys");
     trace_keys(span, count);
     input_fill(writer->input, first, count, writer->chunk);
     trace_end(span);
     span = trace_begin(writer->comm->trace, "write file");
-    trace_bytes(span, count * key_bytes);
-    return trace_end_with(span, writer->engine->ops->transfer(writer->engine, NULL, 0, &transfer, 1));
+    trace_bytes(span, count * (int64_t)hsort_type_bytes(writer->input->type));
+    return trace_end_with(span, record_io_write(&io, writer->file, first, count, writer->chunk));
 }
 
 /* Make and write this rank's keys [count]. Collective over the node; the caller agrees on the status. */

@@ -47,12 +47,12 @@ for line in sys.stdin: print(sum(json.loads(line)["phases"][p] for p in sys.argv
 # end of the other. Not 0: one failed.
 sort_file()
 {
-    local name=$1 work=$2 ranks=$3 cold=${4:-} begin
+    local name=$1 work=$2 ranks=$3 cold=${4:-} begin whole read write between
     : >"$work/reports"
     : >"$work/wholes"
     for _ in 1 2 3; do
         if [ -n "$cold" ]; then
-            "$tools/bench_copy" drop "$work/$name"
+            "$tools/bench_copy" drop "$work/$name" || return 1
         fi
         begin=$(date +%s%N)
         "${MPIRUN[@]}" -n "$ranks" "$hypersort" sort "$work/$name" --type u64 -o "$work/out.raw" --json |
@@ -61,8 +61,9 @@ sort_file()
         echo "$((($(date +%s%N) - begin) / 1000000))" >>"$work/wholes"
         rm -f "$work/out.raw"
     done
-    echo "$(median <"$work/wholes" | sed 's/...$/.&/; s/^\./0./'),$(seconds_of read <"$work/reports"),$(
-        seconds_of write <"$work/reports"),$(seconds_of read,local_sort,exchange,merge,write <"$work/reports")"
+    whole=$(median <"$work/wholes" | sed 's/...$/.&/; s/^\./0./') && read=$(seconds_of read <"$work/reports") &&
+        write=$(seconds_of write <"$work/reports") &&
+        between=$(seconds_of read,local_sort,exchange,merge,write <"$work/reports") && echo "$whole,$read,$write,$between"
 }
 
 # file_rows WORK SYSTEM [cold]: the copy, and the sorts.

@@ -46,7 +46,7 @@ hsort_status disk_reading_end(struct disk_reading *reading)
 int disk_look_threads(const struct disk_look *look, size_t bytes)
 {
     const int wanted = look->threads > READERS_LEAST ? look->threads : READERS_LEAST;
-    const size_t fit = look->bytes / (bytes + 1);
+    const size_t fit = look->bytes / 2 / (bytes + 1);
     return fit >= (size_t)wanted ? wanted : fit > 1 ? (int)fit : 1;
 }
 
@@ -113,7 +113,7 @@ static int64_t count_ranges(const struct samples *s)
 static void choose_step(struct samples *s, int64_t elements)
 {
     const int64_t parts = s->look->plan->parts, width = (int64_t)s->look->plan->element_bytes;
-    const int64_t fit = (int64_t)(s->look->bytes / sizeof *s->code), least = LEAST_SAMPLES * parts;
+    const int64_t fit = (int64_t)(s->look->bytes / 2 / sizeof *s->code), least = LEAST_SAMPLES * parts;
     const int64_t most = (fit > least ? fit : least) - parts, few = (LONE_SAMPLES - 1) * parts;
     s->step = pass_parts(elements, most);
     s->alone = s->step > PIECE_BYTES / width || elements / parts > STREAM_BYTES / width;

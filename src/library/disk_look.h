@@ -12,7 +12,7 @@ struct disk_look {
     const struct pass_sort *sort;
     const struct run_store *store;
     const struct run_plan *plan;
-    size_t bytes; /* of memory for what is read at a time */
+    size_t bytes; /* of memory: half for what is kept, half for what threads read */
     int threads;
 };
 

@@ -11,8 +11,8 @@
  * Collective.
  * After    s->form is FORM_DELIVERED; s->check, unless NULL, says what the runs and the segments are like, those made
  *          before included; s->runs, s->segments and s->seconds are written.
- * Memory   store->memory_bytes at most, and 1 KiB of each run, on a GPU of the host's: four slots and the sort's workspace in engine memory, fences
- *          and what is read of runs to cut them.
+ * Memory   store->memory_bytes at most, and 1 KiB of each run, on a GPU of the host's: four slots and the sort's workspace in
+ *          engine memory, fences and what is read of runs to cut them.
  * Errors   same on every rank: the streams', the store's, the engine's; HSORT_STOPPED; HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY:
  *          the line says how much would do.
  * Source   Rahn, Sanders, Singler, "Scalable distributed-memory external sorting", 2010 (runs, exact selection, exact

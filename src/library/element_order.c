@@ -487,7 +487,9 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
 static void make_room_to_carry(hsort_context *ctx, int64_t count, size_t element_bytes)
 {
     struct engine *engine = ctx->engine;
-    struct memory_need need = {.apart = element_need_of_gather(ctx->comm.size, count, element_bytes)};
+    const size_t slice = gather_slice_room((size_t)count * element_bytes);
+    struct memory_need need = {.kept = {[KEPT_SLICE] = slice},
+                               .apart = element_need_of_gather(ctx->comm.size, count, element_bytes) - slice};
     size_t workspace = 0;
     bool has = true;
     if (ctx->kept[KEPT_EXCHANGE].bytes == 0)

@@ -162,26 +162,33 @@ static hsort_status make_room_for_elements(hsort_context *ctx, bool has_room)
     return HSORT_OK;
 }
 
-/* What one pass takes beside the arrays that the caller has in engine memory. */
-static hsort_status find_need_beside(const struct element_order *order, const struct element_columns *columns,
-                                     struct memory_need *need)
+/* What codes take for certain of the memory of the engine on the host, and have not got: equal counts are sorted in place, and may lend
+ * their sort its first buffer; lists that carry elements are not counted. A bound from above would refuse what fits. */
+static hsort_status least_growth(const struct element_order *order, const struct element_columns *columns,
+                                 size_t *bytes)
 {
-    TRY(find_need(order, columns, need));
-    need->apart -= near_bytes(order, columns);
+    const hsort_context *ctx = order->ctx;
+    struct memory_need need;
+    TRY(need_codes(order, 0, &need));
+    need.apart += array_bytes(order, columns) - near_bytes(order, columns);
+    need.kept[KEPT_KEYS] = 0;
+    if (order->count == order->out_count)
+        need.kept[KEPT_CODES] /= 2;
+    need.apart -= lesser_bytes(need.apart, spare_idle_bytes(&ctx->spare));
+    *bytes = memory_need_growth(ctx, &need);
     return HSORT_OK;
 }
 
 /* Can all ranks of this node have the host memory that they want? Without a limit nobody else asks. Collective. */
 static hsort_status check_host_memory(const struct element_order *order, struct element_columns *columns)
 {
-    hsort_context *ctx = order->ctx;
-    struct memory_need need = {0};
+    size_t bytes = 0;
     bool in_host;
     hsort_status status = find_spaces(order, columns, &in_host);
     if (status == HSORT_OK)
-        status = find_need_beside(order, columns, &need);
-    keep_first_error(&status, node_memory_check(&ctx->comm, memory_need_growth(ctx, &need)));
-    return comm_agree(&ctx->comm, status);
+        status = least_growth(order, columns, &bytes);
+    keep_first_error(&status, node_memory_check(&order->ctx->comm, bytes));
+    return comm_agree(&order->ctx->comm, status);
 }
 
 hsort_status element_passes_choose(const struct element_order *order, struct element_columns *columns,
@@ -201,7 +208,9 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
         return check_host_memory(order, columns);
     hsort_status status = find_spaces(order, columns, &mine);
     if (status == HSORT_OK)
-        status = find_need_beside(order, columns, &need);
+        status = find_need(order, columns, &need);
+    if (status == HSORT_OK)
+        need.apart -= near_bytes(order, columns);
     if (status == HSORT_OK && mine)
         status = takes_two_passes(ctx, &need, &takes_two);
     if (status == HSORT_OK && (mine || keeps_more(ctx, &need)))

@@ -295,16 +295,18 @@ static bool reserve_exchange_bytes(hsort_context *ctx, size_t bytes)
     return has;
 }
 
-/* Can all ranks of this node have so much for an exchange? As check_node_memory(). */
-static bool node_has_exchange_bytes(const struct sort *s, size_t bytes)
+/* *has: all ranks of this node can have so much for an exchange. As check_node_memory(). */
+static hsort_status node_has_exchange_bytes(const struct sort *s, size_t bytes, bool *has)
 {
     const struct memory_need need = {.kept = {[KEPT_EXCHANGE] = bytes}, .apart = s->new_bytes};
     fault_pause(true);
-    const bool has = check_node_memory(s, &need) == HSORT_OK;
+    const hsort_status status = check_node_memory(s, &need);
     fault_pause(false);
-    if (!has)
-        status_clear();
-    return has;
+    *has = status == HSORT_OK;
+    if (status != HSORT_HOST_MEMORY)
+        return status;
+    status_clear();
+    return HSORT_OK;
 }
 
 void sort_make_codes(struct sort *s)
@@ -322,7 +324,8 @@ hsort_status sort_reserve_exchange(struct sort *s)
     hsort_context *ctx = s->ctx;
     const size_t raw = exchange_bytes(ctx, s->raw_exchange, s->map.key_bytes, s->capacity),
                  sorted = exchange_bytes(ctx, s->sorted_exchange, s->map.key_bytes, s->capacity);
-    const bool fits = node_has_exchange_bytes(s, greater_bytes(raw, sorted));
+    bool fits;
+    TRY(node_has_exchange_bytes(s, greater_bytes(raw, sorted), &fits));
     if (s->raw_exchange) {
         int64_t all;
         TRY(comm_range(&ctx->comm, fits && reserve_exchange_bytes(ctx, greater_bytes(raw, sorted)), &all,

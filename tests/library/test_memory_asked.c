@@ -168,6 +168,10 @@ static void check_elements_ask(bool pairs)
     check_result(pairs, "not refused");
     CHECK(questions > 0 && asked[0] >= COUNT * sizeof *in / 2, "%d questions, the first one for %llu bytes",
           questions, (unsigned long long)asked[0]);
+    begin_questions(0);
+    CHECK(sort(ctx, pairs) == HSORT_OK, "%s", hsort_last_error(ctx));
+    CHECK(questions > 0 && asked[0] == 0, "an equal call asks for %llu bytes more",
+          (unsigned long long)asked[0]);
     begin_questions(rank == size - 1);
     memset(out, 0, sizeof out);
     const hsort_status status = sort(ctx, pairs);

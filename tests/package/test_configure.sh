@@ -48,7 +48,7 @@ grep -qxF -- '-- HDF5: no (HYPERSORT_HDF5=OFF)' "$work/log" || fail "HYPERSORT_H
 COMMIT=0123456789ab configure || fail "it is not configured once more: $(tail -5 "$work/log")"
 [ "$(built_commit)" = 0123456789ab ] || fail "the commit is $(built_commit), where the environment names another one"
 
-for nowhere in "" OFF; do
+for nowhere in "" OFF no; do
     configure -DHYPERSORT_PYTHON_DIR="$nowhere" || fail "without the Python package it is not configured: $(tail -5 "$work/log")"
     grep -qF 'has_python = "" ~= ""' "$work/build/private/hypersort.lua" || fail "HYPERSORT_PYTHON_DIR=$nowhere: the module names its folder"
 done

@@ -20,8 +20,9 @@ struct spare_memory {
     struct spare_block block[SPARE_BLOCKS];
 };
 
-/* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes. Where there is none left,
- * blocks that nobody has are freed for it. Errors: those of the engine's alloc(). */
+/* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes. A new block takes the place of the
+ * largest smaller one that nobody has; where there is no memory left, all that nobody has are freed for it. Errors: those of the
+ * engine's alloc(). */
 hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory);
 
 /* If the engine has not so many bytes left, free the blocks that nobody has. Errors: those of its memory_free(). */

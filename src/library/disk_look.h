@@ -39,7 +39,7 @@ hsort_status disk_look_read(const struct disk_look *look, int64_t run, int64_t f
  *   tables      of one rank that is alone, for all runs and two cuts at least
  *   position    of the cut: so many elements of all runs lie before it
  *   begin, end  [parts] the cut lies at begin at least, and at end at most: written
- * Memory   look->bytes, but a few codes of each run in any case; and what threads read at once.
+ * Memory   look->bytes, but in any case a few codes of each run, and what one thread reads at once.
  * Errors   the store's, HSORT_HOST_MEMORY; HSORT_INTERNAL: a run is not in order. */
 hsort_status disk_look_narrow(const struct disk_look *look, struct run_cuts *tables, int64_t position,
                               int64_t most, int64_t *begin, int64_t *end);

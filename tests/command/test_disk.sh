@@ -103,7 +103,10 @@ limits()
 wide()
 {
     local base limit=$((6 << 20)) words="--record 4096 --key @2048:u64"
-    [ -n "$python" ] && [ -r /proc/self/io ] || return
+    if [ -z "$python" ] || [ ! -r /proc/self/io ]; then
+        echo "memory of wide records is not compared: there is no Python, or no /proc/self/io"
+        return
+    fi
     # shellcheck disable=SC2086  # words
     ok 0 gen -n 10 $words -o few.raw && ok 0 gen -n 12800 $words -s "$seed" -o in.raw
     # shellcheck disable=SC2086

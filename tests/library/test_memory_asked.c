@@ -16,6 +16,8 @@ struct record {
     uint64_t key, place;
 };
 
+#define UNTOUCHED UINT64_MAX /* no place */
+
 static int rank, size;
 static struct record in[COUNT], out[COUNT];
 static uint64_t keys[COUNT], places[COUNT], keys_out[COUNT], places_out[COUNT];
@@ -173,10 +175,18 @@ static void check_elements_ask(bool pairs)
     CHECK(questions > 0 && asked[0] == 0, "an equal call asks for %llu bytes more",
           (unsigned long long)asked[0]);
     begin_questions(rank == size - 1);
-    memset(out, 0, sizeof out);
+    memset(out, 0xff, sizeof out);
+    memset(places_out, 0xff, sizeof places_out);
     const hsort_status status = sort(ctx, pairs);
     CHECK(status == HSORT_HOST_MEMORY && strstr(hsort_last_error(ctx), "refused by the test"), "refused: %s",
           hsort_last_error(ctx));
+    for (int i = 0; i < COUNT; i++) {
+        const uint64_t place = (uint64_t)rank * COUNT + (uint64_t)i;
+        CHECK(in[i].place == place && places[i] == place && keys[i] == in[i].key,
+              "refused, but input %d is another one", i);
+        CHECK(pairs ? places_out[i] == UNTOUCHED : out[i].place == UNTOUCHED,
+              "refused, but output %d is written", i);
+    }
     begin_questions(0);
     CHECK(sort(ctx, pairs) == HSORT_OK, "%s", hsort_last_error(ctx));
     check_result(pairs, "once more");

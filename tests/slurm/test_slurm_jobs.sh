@@ -131,7 +131,7 @@ array()
         "1 COMPLETED 0:0,2 COMPLETED 0:0,3 COMPLETED 0:0,4 COMPLETED 0:0,5 FAILED 2:0" of_folder_5.log
     local code=0
     env -u SLURM_ARRAY_TASK_ID IN=list bash "$SOURCE/jobs/array.sbatch" 2>no_array.log || code=$?
-    same "no array" "$code $(cat no_array.log)" "2 array.sbatch: this job is no task of an array: sbatch --array=1-N" no_array.log
+    same "no array" "$code $(cat no_array.log)" "2 array.sbatch: this job is no task 1 to N of an array: sbatch --array=1-N" no_array.log
     same "array of a list with two files of a name" "$(ends_of of_twice)" "2 FAILED 2:0" of_twice_2.log
     grep -q "^job  *${job[of_list]}_3, slurm$" of_list_3.log || fail "the report does not name the array's task" of_list_3.log
     for name in a b c d; do

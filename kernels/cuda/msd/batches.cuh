@@ -1,8 +1,8 @@
-/* How many regions a large sort has; which of them are sorted together, a *batch*, and where their scratch is. On the host.
+/* How many regions a large sort has, which regions are sorted together (a *batch*), and where the scratch of each batch is. On the host.
  *
- * Regions go to out in order, so what lies behind a batch is free until the last ones are sorted. That is scratch, by turns with the
- * workspace's own: then the scatter of a batch may run beside the block sorts of the one before, which leave more and more
- * multiprocessors idle as they end. Three batches:
+ * Regions go to out in order, so the memory behind a batch in out is free until the last regions are sorted. Batches use that memory and
+ * the workspace's own scratch by turns. The scatter of a batch may then run beside the block sorts of the batch before, which leave more
+ * and more multiprocessors idle as they end. Three batches:
  *
  *     out            | 0 .... | scratch of 0 ........ |        sorted from there into | 0 |
  *                    | 0 done | 1 .. |                         meanwhile keys of 1 are scattered into the workspace's scratch
@@ -12,7 +12,8 @@
 
 #include "kernels/cuda/msd/queue_level.cuh"
 
-/* Keys whose regions lie in extents, at most: of more, many buckets would be too large for usual block sorts, even if all were equal. */
+/* The most keys whose regions can lie in extents. With more keys, many buckets would be too large for usual block sorts, even if all
+ * buckets were of equal size. */
 template <typename K>
 static int64_t most_in_extents(const struct cuda_engine *engine)
 {
@@ -21,14 +22,15 @@ static int64_t most_in_extents(const struct cuda_engine *engine)
     return own_size<K>(engine, MSD_REGIONS_MOST) * (int64_t)SPLIT_BUCKETS * (most - most / 32);
 }
 
-/* Then there are as many regions as a split can have. All are counted, as that many extents would take memory that these sorts lack. */
+/* Does a sort of `count` keys need as many regions as a split can have? All keys are then counted first, because that many extents would
+ * take memory that such a sort lacks. */
 template <typename K>
 static bool needs_more_regions(const struct cuda_engine *engine, int64_t count)
 {
     return engine->counts_regions || count > most_in_extents<K>(engine);
 }
 
-/* Regions of the first level, at most. */
+/* The most regions that the first level may have. */
 template <typename K>
 static int64_t most_regions(const struct cuda_engine *engine, int64_t count)
 {
@@ -60,10 +62,11 @@ struct region_batches {
     struct planned_region left[SPLIT_BUCKETS]; /* there is no room for these */
 };
 
-/* Keys of a batch that begins at `at` in out [count] and has its scratch there, about; and of one with own scratch. */
+/* About how many keys a batch may have: one that begins at `at` in out [count] and has its scratch there, and one that has its scratch in
+ * the workspace. */
 static int64_t keys_in_out(int64_t count, int64_t at)
 {
-    return (count - at) * 8 / 23; // as much as 15 / 8 of them is left then: scratch_keys()
+    return (count - at) * 8 / 23; // the rest of out is 15 / 8 as much: scratch_keys()
 }
 
 static int64_t keys_in_own(int64_t own_room)
@@ -71,7 +74,8 @@ static int64_t keys_in_own(int64_t own_room)
     return own_room * 8 / 15;
 }
 
-/* Is a batch that begins at `at` to have its scratch in out? The other place than the one before had, unless there is hardly room. */
+/* Should a batch that begins at `at` have its scratch in out? The first batch has it where there is more room. Any other batch has it in
+ * the place that the batch before did not use, unless out has hardly any room. */
 static bool prefers_out(const struct region_batches *plan, int64_t own_room, int64_t count, int64_t at)
 {
     const int64_t in_out = keys_in_out(count, at), in_own = min(keys_in_own(own_room), count - at);
@@ -80,7 +84,7 @@ static bool prefers_out(const struct region_batches *plan, int64_t own_room, int
     return !plan->batches[plan->batch_count - 1].in_out && in_out > in_own / 2;
 }
 
-/* Has the batch room for one region more? */
+/* Does the batch have room for one more region? */
 static bool takes_region(const struct planned_batch *batch, const struct planned_region *region,
                          int64_t own_room, int64_t count)
 {
@@ -88,7 +92,7 @@ static bool takes_region(const struct planned_batch *batch, const struct planned
     return batch->end - batch->first < LEVEL_SEGMENTS && batch->scratch + scratch_keys(region->keys) <= room;
 }
 
-/* Begin a batch with a region; false: there is no room for it, wherever. */
+/* Begin a batch with a region. Return false if there is no room for it in either place. */
 static bool begin_batch(struct region_batches *plan, const struct planned_region *region, int64_t own_room,
                         int64_t count)
 {
@@ -103,7 +107,7 @@ static bool begin_batch(struct region_batches *plan, const struct planned_region
     return true;
 }
 
-/* Plan the regions of keys [count], in order, with so many keys of own scratch. */
+/* Plan the regions of keys [count], in order. The workspace's own scratch has room for own_room keys. */
 static void plan_region_batches(const struct region_answer *regions, int64_t count, int64_t own_room,
                                 struct region_batches *plan)
 {

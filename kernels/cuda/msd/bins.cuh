@@ -1,11 +1,11 @@
-/* The bins into which a block sort cuts the range of its keys, and the count of them. */
+/* The bins into which a block sort cuts the range of its keys, and how it counts the keys of each bin. */
 #ifndef BINS_CUH
 #define BINS_CUH
 
 #include "kernels/cuda/engine/block.cuh"
 
-/* How many keys a block sort has room for, how many blocks should share a multiprocessor, and how many times four bins a thread
- * has: one or two. */
+/* The size of a block sort: how many keys it has room for, how many blocks should share a multiprocessor, and how many times four bins a
+ * thread has: one or two. */
 template <int THREADS_OF_BLOCK, int KEYS_OF_THREAD, int BLOCKS_TOGETHER, int VECTORS_OF_THREAD = 2>
 struct block_size {
     static constexpr int THREADS = THREADS_OF_BLOCK, KEYS = KEYS_OF_THREAD, CAPACITY = THREADS * KEYS,
@@ -13,15 +13,15 @@ struct block_size {
                          BINS = VECTORS * 4 * THREADS, COUNTERS = BINS + WARP;
 };
 
-/* Keys of a block lie in rows: thread t has key k THREADS + t in its row k. Are row k and all behind it empty? Asked of every
- * sixth row only, as the answer takes time too. */
+/* The keys of a block lie in rows: thread t has key k THREADS + t in its row k. Are row k and all rows behind it empty? Only every sixth
+ * row is asked, because the answer takes time too. */
 template <typename S>
 static __device__ bool is_behind(int row, int count)
 {
     return row % 6 == 0 && row > 0 && row * S::THREADS >= count;
 }
 
-/* do_row(k) for each row in which this thread has a key. */
+/* Call do_row(k) for each row in which this thread has a key. */
 template <typename S, typename DO_ROW>
 static __device__ void for_rows(int count, const DO_ROW &do_row)
 {
@@ -34,8 +34,8 @@ static __device__ void for_rows(int count, const DO_ROW &do_row)
     }
 }
 
-/* A range of keys cut into parts of equal width, any width: where a key lies is a product of 64 bits, of which the upper half
- * is the part, and the lower half says where in the part. */
+/* A range of keys cut into parts of equal width, which can be any width. A product of 64 bits says where a key lies: its upper half is
+ * the number of the part, and its lower half says where in the part. */
 template <typename K>
 struct even_parts {
     uint32_t low, scale; /* scale 0: there are none */
@@ -45,19 +45,19 @@ struct even_parts {
     {
         return scale > 0;
     }
-    /* Bits of a key that tell it from others of the range, less those of the lowest one. */
+    /* The bits of a key that tell it from other keys of the range, less the same bits of the lowest key. */
     __device__ uint32_t distance(K key) const
     {
         return (uint32_t)(key >> shift) - low;
     }
-    /* The bits below, up to 32 of them: parts of that lowest one. */
+    /* The bits of a key below its distance, up to 32 of them: a fraction of the distance's lowest bit, times 2^32. */
     __device__ uint32_t below(K key) const
     {
         return shift > 0 ? (uint32_t)((K)(key << (8 * sizeof(K) - shift)) >> (8 * sizeof(K) - 32)) : 0;
     }
 };
 
-/* All keys from low to high as one part. A bin, one of 2^LOG_BINS in it, errs in its width by 1 / 2^8. */
+/* All keys from low to high as one part. The width of a bin, one of 2^LOG_BINS in that part, is wrong by up to 1 / 2^8. */
 template <int LOG_BINS, typename K>
 static __device__ even_parts<K> parts_of_range(K low, K high)
 {
@@ -68,7 +68,8 @@ static __device__ even_parts<K> parts_of_range(K low, K high)
     return parts;
 }
 
-/* Bins as wide as makes use of all of them: of one of those parts, or of any range. A multiplication for each key. */
+/* Bins of such a width that all of them are used, in one of those parts or in any range. Finding the bin of a key takes a
+ * multiplication. */
 template <typename S, typename K>
 struct scaled_bins {
     static constexpr int BELOW = 32 - log2_of(S::BINS);
@@ -85,8 +86,8 @@ struct scaled_bins {
     {
         return parts.distance(key) * parts.scale >> BELOW;
     }
-    /* Where in its bin a key lies, from 0 to 2^32. Bits below those of its distance tell more; what they
-     * would put across the border of bins stays in front of it. */
+    /* Where in its bin a key lies, from 0 to 2^32. The bits below the distance make the answer finer. A key that they would move across
+     * the border of its bin stays in front of that border. */
     __device__ uint32_t inside(K key) const
     {
         const uint32_t last = ~0u >> (32 - BELOW), at = parts.distance(key) * parts.scale & last;
@@ -114,8 +115,8 @@ static __device__ void find_extremes(const K (&keys)[S::KEYS], int count, K &low
     block_extremes(low, high, lows, highs);
 }
 
-/* Count the keys of each bin, bins [S::BINS]. Those that do not exist count behind, a counter for each lane: to ask before
- * each step takes longer. */
+/* Count the keys of each bin in bins [S::BINS]. Keys that do not exist are counted behind these, in a counter for each lane: asking
+ * before each step would take longer. */
 template <typename S, typename K, typename BINS>
 static __device__ void count_bins(const K (&keys)[S::KEYS], int count, const BINS &bin_of, uint32_t *bins)
 {
@@ -134,10 +135,10 @@ static __device__ void count_bins(const K (&keys)[S::KEYS], int count, const BIN
     __syncthreads();
 }
 
-/* Turn counts into the bins' first places. Returns the keys of the fullest bin.
+/* Turn counts into the first places of the bins. Returns how many keys the fullest bin has.
  *
- * A thread has four bins in a row and four more behind those of all threads: vectors that meet no bank twice. The sums of
- * both lie in one word, one above the other. */
+ * A thread has four bins in a row, and four more behind the first four of all threads, so that its vectors meet no bank twice. The sums
+ * of both lie in one word, one above the other. */
 template <typename S>
 static __device__ int scan_bins(uint32_t *bins)
 {
@@ -181,7 +182,7 @@ static __device__ int scan_bins(uint32_t *bins)
     return (int)most;
 }
 
-/* Count the keys in bins of their exact range. Returns the keys of the fullest bin; 0: all keys are equal, and there are no
+/* Count the keys in bins of their exact range. Returns how many keys the fullest bin has, or 0 if all keys are equal and there are no
  * bins. */
 template <typename S, typename K>
 static __device__ int count_in_range(const K (&keys)[S::KEYS], int count, scaled_bins<S, K> &bin_of,
@@ -196,9 +197,9 @@ static __device__ int count_in_range(const K (&keys)[S::KEYS], int count, scaled
     return scan_bins<S>(bins);
 }
 
-/* Put keys [count] in the order of their bins, into places from `first` on; bins then has where each bin ends. Each key takes the
- * next place of its bin: to keep the ranks that counting gave them takes a register for each key, which costs more than to
- * ask again. Every thread calls it. */
+/* Put keys [count] in the order of their bins, into places from `first` on; bins then says where each bin ends. Each key takes the next
+ * place of its bin. Keeping the ranks that the count gave instead would take a register for each key, which costs more than asking again.
+ * Every thread calls it. */
 template <typename S, typename K>
 static __device__ void place_by_bins(const K (&keys)[S::KEYS], int first, int count,
                                      const scaled_bins<S, K> &bin_of, uint32_t *bins, K *places)

@@ -1,8 +1,8 @@
 /* The last step of an MSD sort: a block sorts the keys of a bucket in shared memory.
  *
- * The range of its keys is cut into 2^11 bins or so of equal width. Counting the bins tells where each begins, so
- * that keys can be put in order of their bins at once. The few that share a bin are then put in order among themselves, by
- * rounds that compare neighbours: as many rounds as the fullest bin has keys, or until a window is in order.
+ * The range of its keys is cut into about 2^11 bins of equal width. Counting the keys of each bin tells where the bin begins, so that all
+ * keys can be put in the order of their bins at once. The few keys that share a bin are then ordered among themselves, by rounds that
+ * compare neighbours: as many rounds as the fullest bin has keys, or until a window is in order.
  *
  *     keys                17 42 10 40 16        range 10 .. 42, bins of width 8: 10-17 18-25 26-33 34-41 42-49
  *     bin                  0  4  0  3  0
@@ -12,7 +12,7 @@
  *     round 2, (1 2)(3 4) 10 16 17 | 40 | 42
  *     round 3, (0 1)(2 3) nothing left to do, but a bin of 3 keys may need it
  *
- * Where many keys crowd into a bin, all bins are cut into finer ones (finer.cuh), and what is a crowd still is sorted by itself
+ * If many keys crowd into a bin, all bins are cut into finer ones (finer.cuh). A finer bin that is still a crowd is sorted by itself
  * (crowds.cuh). */
 #ifndef BLOCK_SORT_CUH
 #define BLOCK_SORT_CUH
@@ -22,7 +22,7 @@
 #include "kernels/cuda/ladder/tuning.h"
 #include <limits.h>
 
-/* More than one in so many keys in one bin: the range is not the one that was known. */
+/* If one bin has more than one in so many of the keys, the known range is not the range of these keys. */
 enum { CROWDED_SHARE = 4 };
 
 /* The shared memory that a block sort takes. */
@@ -34,7 +34,7 @@ static __host__ __device__ constexpr int block_sort_bytes()
 
 /* ---- the block sort ------------------------------------------------------------------------------------ */
 
-/* Store codes of which it is known how: stored(code). */
+/* Store each code as stored(code): the caller has settled how codes are stored. */
 template <typename S, typename K, typename T, typename STORED>
 static __device__ void store_places_as(const K *places, T *to, int count, const STORED &stored)
 {
@@ -60,7 +60,7 @@ static __device__ void store_places(const struct positions_of<K> &last, const K 
     store_places_as<S>(places, to, count, [&](K code) { return stored_key(last, code); });
 }
 
-/* Keys [count] that are equal, or in order for another reason: copy every `stride`-th from `begin` on. */
+/* Copy every `stride`-th of keys [count], from `begin` on. The keys are equal, or in order for another reason. */
 template <typename K, typename FIRST, typename LAST, typename S, typename T>
 static __device__ void copy_in_order(const FIRST &first, const LAST &last, const S *from, T *to,
                                      int64_t count, int64_t begin, int64_t stride)
@@ -70,7 +70,7 @@ static __device__ void copy_in_order(const FIRST &first, const LAST &last, const
         to[i] = stored_key(last, load_code<K>(first, from + i));
 }
 
-/* What a block sort does to keys as it loads them: codes of which positions are stored are codes already. */
+/* What a block sort does to keys as it loads them. If it stores positions, the keys are codes already. */
 static __device__ const struct coding &coding_of_load(const struct coding &coding)
 {
     return coding;
@@ -82,16 +82,18 @@ static __device__ struct coding coding_of_load(const struct positions_of<K> &)
     return {};
 }
 
-/* The shared memory of a block sort, when none is running. */
+/* The shared memory of a block sort. Others may use it when no block sort is running. */
 static __device__ void *block_sort_shared()
 {
     extern __shared__ uint4 block_sort_memory[];
     return block_sort_memory;
 }
 
-/* Put the keys that the threads hold, codes [count], in order in shared memory, places [with_gaps()] of what this returns; NULL,
- * and nothing is done, where all are equal. `known` of the codes: the bins to begin with; or none, and the exact range is found
- * first. lumps: their positions, if they have some. Every thread calls it; the next call waits for a barrier. */
+/* Sort the keys that the threads hold, codes [count], into shared memory. Returns the places, which with_gaps() indexes; NULL, with
+ * nothing done, if it finds that all codes are equal.
+ *   known  of the codes: the bins to begin with. If none are known, the exact range is found first
+ *   lumps  the positions in the codes, if they have some
+ * Every thread calls it. There must be a barrier before the next call. */
 template <typename S, typename K>
 static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_parts<K> known,
                                       const struct lump_bits &lumps)
@@ -100,7 +102,7 @@ static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_
     struct crowd_lists<S> &crowds = *(struct crowd_lists<S> *)(bins + S::COUNTERS);
     K *places = (K *)(&crowds + 1);
 
-    // 1. count the bins; if one has many of all keys, once more with the exact range
+    // 1. count the keys of each bin; if one has a large share of all keys, once more with the exact range
     scaled_bins<S, K> bin_of = known;
     int fullest = INT_MAX;
     if (known.is_known()) {
@@ -113,8 +115,8 @@ static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_
             return NULL;
     }
 
-    // 2. put the keys in the order of their bins, or of finer ones; then settle the order inside these. In bins of one value
-    // keys are equal
+    // 2. put the keys in the order of their bins, or of finer ones; then settle the order inside the bins. Bins of one value
+    // need no settling: their keys are equal
     const bool are_values = bin_of.are_values();
     if (fullest <= CROWD || are_values) {
         place_by_bins<S>(keys, 0, count, bin_of, bins, places);
@@ -131,8 +133,10 @@ static __device__ K *sort_into_places(const K (&keys)[S::KEYS], int count, even_
     return places;
 }
 
-/* Sort keys from [count] into `to` [count], which may be the same array; at most S::CAPACITY. coding: `struct coding`, of
- * both ways; or positions_of codes. known: as above. Every thread calls it; the next call waits for a barrier. */
+/* Sort keys `from` [count] into `to` [count], which may be the same array. count is at most S::CAPACITY.
+ *   coding  a `struct coding`, for both ways; or a positions_of, if the keys are codes
+ *   known   as above
+ * Every thread calls it. There must be a barrier before the next call. */
 template <typename S, typename K, typename CODING>
 static __device__ void block_sort(const CODING &coding, const K *from,
                                   typename stored_as<K, CODING>::type *to, int count, even_parts<K> known)

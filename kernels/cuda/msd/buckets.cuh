@@ -1,4 +1,4 @@
-/* What becomes of the buckets of a level (level.cuh): which tasks they are, and the kernels that do them. */
+/* What becomes of the buckets of a level (level.cuh): the tasks that they become, and the kernels that do these tasks. */
 #ifndef BUCKETS_CUH
 #define BUCKETS_CUH
 
@@ -6,7 +6,7 @@
 
 /* ---- lists of tasks ------------------------------------------------------------------------------------ */
 
-/* Nothing is known of a left bucket. */
+/* Begin the entry of a left bucket, of whose keys nothing is known yet. */
 static __device__ void start_left(uint64_t first, uint64_t count, struct left_bucket *left)
 {
     *left = {first, count, {~UINT64_C(0), ~UINT64_C(0)}, {0, 0}, 0};
@@ -22,8 +22,8 @@ static __device__ void list_runs(struct rest_task *list, struct rest_task task, 
     }
 }
 
-/* Append to the lists what all threads of a block have for them, counted as in level_head::listed; returns where this
- * thread's entries begin. Every thread of the block calls it; sums [WARP] in shared memory. */
+/* Reserve room at the ends of the lists for the entries of all threads of a block. own: this thread's entries, counted as in
+ * level_head::listed. Returns where they begin. Every thread of the block calls it; sums [WARP] in shared memory. */
 static __device__ uint64_t append_tasks(uint64_t own, struct level_head *head, uint64_t *sums)
 {
     __shared__ uint64_t begin;
@@ -40,8 +40,8 @@ static __device__ uint64_t append_tasks(uint64_t own, struct level_head *head, u
     return begin + before;
 }
 
-/* Each segment by a block: how many keys its buckets have, and what becomes of them. Blocks sort up to `most` keys. A
- * bucket of run_keys or more is several tasks where it is filled or copied. */
+/* Find how many keys the buckets of each segment have, and what becomes of them: one block for each segment. Blocks sort up to `most`
+ * keys. A bucket that is filled or copied is several tasks if it has more than run_keys keys. */
 template <typename USUAL, typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     list_buckets_kernel(int most, int run_keys, struct level_tables<K> level)
@@ -50,7 +50,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     const int own = threadIdx.x, number = blockIdx.x * SPLIT_BUCKETS + own;
     const struct split<K> &split = level.splits[blockIdx.x];
     wait_for_kernels_before();
-    // loaded together; a bucket that is not there is not looked at
+    // all of these are loaded together; nothing of a bucket that does not exist is used
     const struct segment segment = level.segments[blockIdx.x];
     const struct split_head<K> head = split;
     const struct bucket_ends<K> ends = ends_of_bucket(split.splitters, own);
@@ -88,11 +88,11 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
 
 /* ---- usual buckets ------------------------------------------------------------------------------------- */
 
-/* Those of the buckets that are usual. The first block tells the host, which waits for level `number`, how many
- * buckets levels so far have left.
+/* Sort the usual buckets, one block for each. The first block tells the host, which waits for level `number`, how many buckets the levels
+ * so far have left.
  *
- * Runs beside rest_kernel(), which is queued before: it is sent when all blocks of that one have waited, so what came before
- * both is done. Who waits for this kernel waits for both, as its last block ends behind that one. */
+ * Runs beside rest_kernel(), which is queued before it. This kernel is sent when all blocks of rest_kernel() have waited, so everything
+ * queued before both is done. Whoever waits for this kernel waits for both, because its last block ends after rest_kernel(). */
 template <typename S, typename K, typename LAST, typename T>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     usual_kernel(const __grid_constant__ LAST coding, const K *scratch, T *out, struct level_tables<K> level,
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
-/* Write `value` to keys [count] by 16 bytes at a time. Every thread of the block calls it. */
+/* Write `value` to keys [count], 16 bytes at a time. Every thread of the block calls it. */
 template <typename K>
 static __device__ void fill_keys(K *keys, uint32_t count, K value)
 {
@@ -154,7 +154,8 @@ static __device__ void note_extremes(K low, K high, struct left_bucket *left)
     atomicExch(&left->lock, 0u);
 }
 
-/* Copy keys of a giant as they are, as codes: their turn comes. Every thread of a block of WARPS warps calls it. */
+/* Copy keys of a giant as they are, as codes, and widen the range of `left`: another level will sort them. Every thread of a block of
+ * WARPS warps calls it. */
 template <int WARPS, typename K>
 static __device__ void copy_giant(const K *from, K *to, uint32_t count, struct left_bucket *left)
 {
@@ -171,7 +172,7 @@ static __device__ void copy_giant(const K *from, K *to, uint32_t count, struct l
         note_extremes(low, high, left);
 }
 
-/* A region is left, from `goal` on: put it on the list, and tell the host as usual_kernel() does. */
+/* Put a region that is left, with places from `goal` on, on the list, and tell the host as usual_kernel() does. */
 template <typename K>
 static __global__ void list_region_kernel(uint64_t goal, uint64_t count, struct level_tables<K> level,
                                           volatile uint64_t *told, uint32_t number)
@@ -183,7 +184,7 @@ static __global__ void list_region_kernel(uint64_t goal, uint64_t count, struct 
     *told = (uint64_t)number << 32 | *level.left_count;
 }
 
-/* The keys of the region that was listed last, a piece, by tiles; they may lie there already. */
+/* Copy the keys of the region that was listed last, which are one piece, to their places, tile by tile. They may lie there already. */
 template <typename K>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     leave_region_kernel(const __grid_constant__ struct piece from, int tile, K *to,
@@ -200,7 +201,8 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     }
 }
 
-/* All other tasks; and usual ones from `first` on. What is known of a bucket is for bins of another number. */
+/* Do all other tasks, and the usual ones from `first` on. What is known of a usual bucket is not used, because it is for another number
+ * of bins. */
 template <typename S, typename K, typename LAST, typename T>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     rest_kernel(const __grid_constant__ LAST coding, const K *scratch, T *out, uint32_t first,

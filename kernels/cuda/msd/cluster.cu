@@ -14,10 +14,10 @@
  *              sorted            01 02 05 12 13    |  20 30 31
  *
  *          Equal keys are told apart by their positions, so they too are cut where the sample says. That makes every
- *          input alike: skewed keys, few distinct ones, all equal ones have buckets of the same sizes.
+ *          input alike: skewed keys, few distinct keys and all equal keys have buckets of the same sizes.
  * Barriers of the cluster, each with one trip between the blocks:
  *
- *              begun     shared memory of the others is there; nobody waits, the keys are still on their way
+ *              begun     the other blocks' shared memory is there; nobody waits, as the keys are still on their way
  *              told      the splitters are everywhere
  *              counted   the counts are everywhere; meanwhile a block puts its keys in order of their buckets
  *              scattered the keys are where their buckets begin
@@ -26,7 +26,7 @@
  *          thousands of counters, and still some keys crowd. A sample drawn by every block for itself has no trip of
  *          its own: it is loaded together with the keys.
  *          Scattering into the bucket's shared memory. Lone keys travel between blocks no better than to the L2 cache, so
- *          they would be put in order first just the same; and a block sort loads its keys from global memory.
+ *          they would have to be put in order first all the same; and a block sort loads its keys from global memory.
  * Limit    Latency: loads, barriers, and the steps of a block sort.
  * Source   Frazer, McKellar, "Samplesort", 1970. */
 #include <cooperative_groups.h>
@@ -35,7 +35,7 @@
 #include "kernels/cuda/msd/cluster.h"
 
 enum {
-    BLOCKS_MAX = 16, /* more than 8 need leave, given to each kernel */
+    BLOCKS_MAX = 16, /* more than 8 need permission, which each kernel is given */
     BUCKETS_MAX = WARP,
     BUCKET_SAMPLES = WARP,
     WARPS = CLUSTER_THREADS / WARP
@@ -60,18 +60,18 @@ enum cluster_verdict {
     CLUSTER_CROWDED
 };
 
-/* What every block must know, written by all of them into the shared memory of all. */
+/* What every block must know. All blocks write it into the shared memory of all. */
 template <typename K>
 struct cluster_board {
     K splitters[BUCKETS_MAX];                 // bucket l > 0 begins with this key
-    int positions[BUCKETS_MAX];               // at this position, or with an equal one behind
+    int positions[BUCKETS_MAX];               // at this position, or with an equal key behind it
     uint32_t counts[BLOCKS_MAX][BUCKETS_MAX]; // of the keys that a block has loaded, by bucket
 };
 
 /* ---- the cluster --------------------------------------------------------------------------------------- */
 
-/* A block that has arrived may go on until it must wait. What a thread wrote before it arrived, to any memory, those of
- * all blocks see once they have waited. */
+/* A block that has arrived may go on until it must wait. What a thread wrote before it arrived, to any memory, the threads of all blocks
+ * see once they have waited. */
 static __device__ void cluster_arrive()
 {
 #if __CUDA_ARCH__ >= 900
@@ -79,7 +79,7 @@ static __device__ void cluster_arrive()
 #endif
 }
 
-/* To arrive when nothing has been written yet. The other way would first wait for the memory. */
+/* Arrive when nothing has been written yet. cluster_arrive() would first wait for the memory. */
 static __device__ void cluster_begin()
 {
 #if __CUDA_ARCH__ >= 900
@@ -114,9 +114,9 @@ static __device__ int cluster_sample_position(int i, int samples, int count)
     return (int)(((uint64_t)i << 16 | fraction) * (uint64_t)count >> (16 + __ffs(samples) - 1));
 }
 
-/* Rank the block's part of the sample against all of it, and tell every block those that begin a bucket. The block has a
- * sample for each lane of a warp, or two; warps compare them with different parts, and all lanes read the same word.
- * ranks [the block's samples] are zero. */
+/* Rank the block's part of the sample against all of it, and tell every block those keys of the part that begin a bucket. The block has
+ * one key of the sample for each lane of a warp, or two. Its warps compare these with different parts of the sample, and all lanes of a
+ * warp read the same word. ranks [the block's part of the sample] are zero before. */
 template <typename K>
 static __device__ void choose_splitters(const K *sample, uint32_t *ranks, int buckets, int count,
                                         cluster_board<K> *board)
@@ -139,7 +139,7 @@ static __device__ void choose_splitters(const K *sample, uint32_t *ranks, int bu
     for (int i = lane; i < own; i += WARP) {
         if (ranks[i] % BUCKET_SAMPLES == 0 && warp < (int)gridDim.x) {
             const int bucket =
-                (int)ranks[i] / BUCKET_SAMPLES; // bucket 0 is told of, too, and never asked for
+                (int)ranks[i] / BUCKET_SAMPLES; // bucket 0 is told, too, and never asked for
             cluster_board<K> *other = board_of(board, warp);
             other->splitters[bucket] = sample[first + i];
             other->positions[bucket] = cluster_sample_position(first + i, samples, count);
@@ -164,7 +164,7 @@ static __device__ void find_cluster_buckets(const K (&keys)[KEYS], int first, in
         for (int k = 0; k < KEYS; k++)
             found[k] += board.splitters[found[k] + step] < keys[k] ? step : 0;
     }
-    bool is_equal = false; // to the splitter behind; the last one of all is smaller if there is none
+    bool is_equal = false; // to the splitter behind; if there is none, the last splitter is asked, which is smaller
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
         is_equal |= board.splitters[min(found[k] + 1, buckets - 1)] == keys[k];
@@ -187,9 +187,9 @@ static __device__ void find_cluster_buckets(const K (&keys)[KEYS], int first, in
 
 /* ---- scattering ------------------------------------------------------------------------------------------- */
 
-/* Rank the warp's keys among its keys of the same bucket. Returns, in lane l, how many bucket l has. Lane l also finds out
- * which lanes of a row are in bucket l, and the others ask it: so the time does not depend on the keys, where counters in
- * shared memory would make those of one bucket wait for each other.
+/* Rank each of the warp's keys among the warp's keys of the same bucket. Returns, in lane l, how many keys bucket l has. Lane l also
+ * finds out which lanes of a row have a key of bucket l, and the other lanes ask it. So the time does not depend on the keys; counters
+ * in shared memory would make the keys of one bucket wait for each other.
  *
  *     buckets of a row of 4     2 0 2 1
  *     lanes by bucket             .x.. ...x x.x. ....       lane 0 to 3; lane 2 is asked by lanes 0 and 2
@@ -222,9 +222,9 @@ static __device__ uint32_t rank_in_warp(const int (&found)[KEYS], int count, int
     return of_bucket;
 }
 
-/* Put the block's keys in order of their buckets, by way of `staged` in shared memory, and tell every block how many each
- * bucket has. Key k of the thread is then the one at place threadIdx.x + k CLUSTER_THREADS, and found[k] is its bucket. Returns,
- * in lane l, the first place of bucket l. The cluster has been arrived at and not been waited for. */
+/* Put the block's keys in the order of their buckets, by way of `staged` in shared memory, and tell every block how many keys each
+ * bucket has. Key k of the thread is then the one at place threadIdx.x + k CLUSTER_THREADS, and found[k] is its bucket. Returns, in lane
+ * l, the first place of bucket l. The block has then arrived at the cluster's barrier, and has not waited. */
 template <typename K, int KEYS>
 static __device__ uint32_t order_by_bucket(K (&keys)[KEYS], int (&found)[KEYS], int count, int buckets,
                                            K *staged, cluster_board<K> *board)
@@ -277,7 +277,7 @@ template <typename K>
 static __device__ void sort_bucket(const struct coding &coding, K *keys, int count, int bucket, int buckets,
                                    const cluster_board<K> &board)
 {
-    even_parts<K> known = {}; // not before the first splitter, nor behind the last
+    even_parts<K> known = {}; // nothing is known before the first splitter and behind the last
     if (bucket > 0 && bucket + 1 < buckets) {
         const K low = board.splitters[bucket], high = board.splitters[bucket + 1];
         if (low == high) { // all are equal
@@ -344,7 +344,7 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
         return;
     }
 
-    // 4. scatter. All keys have been loaded by all blocks, so they go where the buckets shall lie
+    // 4. scatter. All blocks have loaded all their keys, so keys go straight to where the buckets are to lie
 #pragma unroll
     for (int k = 0; k < CLUSTER_OWN_KEYS; k++) {
         const int place = (int)threadIdx.x + k * CLUSTER_THREADS;
@@ -367,7 +367,7 @@ static __device__ void sort_keys(const struct coding &coding, const K *from, K *
     }
 }
 
-/* Code for GPUs without clusters may be translated for one that has them: it says no. */
+/* Code made for GPUs without clusters may be translated for a GPU that has them. It then says no. */
 template <typename K>
 static __global__ void __launch_bounds__(CLUSTER_THREADS, 1)
     cluster_kernel(const __grid_constant__ struct coding coding, const K *from, K *keys, int count,
@@ -392,7 +392,7 @@ static constexpr int cluster_bytes()
     return staged > bucket ? staged : bucket;
 }
 
-/* Launch the kernel; whether the device takes it. */
+/* Launch the kernel. *taken: does the device take it? */
 template <typename K>
 static hsort_status launch_cluster(struct cuda_engine *engine, const struct source<K> &source, K *keys,
                                    int count, int blocks, int buckets, bool *taken)
@@ -444,8 +444,8 @@ static hsort_status sort_by_cluster(struct cuda_engine *engine, struct sort_args
     return HSORT_OK;
 }
 
-/* Only GPUs whose blocks have as much shared memory as Hopper's have clusters of so many of them: others that have clusters at
- * all, as RTX 50, stop at eight. */
+/* Only GPUs whose blocks have as much shared memory as Hopper's have clusters of so many blocks. Other GPUs that have clusters at all,
+ * such as RTX 50, stop at eight. */
 extern "C" bool msd_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args)
 {
     constexpr int least = MSD_BLOCK_BYTES[MSD_227];

@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* Is it a sort for a cluster: keys alone, more than a block takes and not too many, on a GPU that has clusters? */
+/* Is this a sort for a cluster: keys alone, more than one block takes but not too many, on a GPU that has clusters? */
 bool msd_cluster_fits(const struct cuda_engine *engine, const struct sort_args *args);
 
-/* Sort what fits on STREAM_WORK, in place: scratch and workspace are not used. Returns when the work is queued
- * and it is known whether it will be done. `*done` is false if the device cannot hold so large a cluster, or if the
- * splitters cut the keys too unevenly; nothing has been changed then. */
+/* Do a sort for which msd_cluster_fits(), on STREAM_WORK and in place: scratch and workspace are not used. Returns when the work is
+ * queued and it is known whether it will be done. `*done` is false if the device cannot hold so large a cluster, or if the splitters cut
+ * the keys too unevenly. Nothing has been changed then. */
 hsort_status msd_cluster_sort(struct cuda_engine *engine, struct sort_args *args, bool *done);
 
 #ifdef __cplusplus

@@ -1,11 +1,12 @@
-/* Keys become codes where a kernel first loads them, and bits again where one last stores them (kernels/base/keytype.h).
+/* Keys become codes where a kernel first loads them, and bits again where a kernel last stores them (kernels/base/keytype.h).
  *
- * A kernel asks once for all keys that a thread holds, not for each of them, and has one version: where keys are codes as they
- * come, that is one branch per tile, the same for all threads. A version of each kernel for each map would triple the code for
- * nothing that can be measured.
+ * A kernel asks once for all keys that a thread holds whether they are to be encoded, not once for each key, and so has only one version.
+ * If the keys come as codes, the question is one branch per tile, the same for all threads. A version of each kernel for each map would
+ * triple the code without a gain that can be measured.
  *
- * Numbered keys of 4 bytes do have versions of their own, as what lies in memory is narrower than a code of 8: where keys are first loaded
- * (FIRST) `struct numbering` may stand for `struct coding`, and where codes are last stored (LAST) `struct positions_of`:
+ * Numbered keys of 4 bytes do have versions of their own, because what lies in memory is narrower than a code of 8 bytes. Where keys are
+ * first loaded (FIRST), `struct numbering` may stand in for `struct coding`; where codes are last stored (LAST), `struct positions_of`
+ * may:
  *
  *     keys S     --- numbering<S> --->  codes K     --- positions_of<K> --->  int64_t
  *     keys K     --- coding       --->  codes K     --- coding          --->  keys K */
@@ -14,7 +15,7 @@
 
 #include "kernels/cuda/ladder/ladder.h"
 
-/* By value, to kernels. All false: the keys are codes, and stay that. */
+/* Passed to kernels by value. If encodes and decodes are false, the keys are codes and stay codes. */
 struct coding {
     struct keymap map;
     bool encodes, decodes;
@@ -40,7 +41,7 @@ static __device__ K decode(const struct keymap &map, K code)
                             : (K)keymap_decode_u128(map, code);
 }
 
-/* By value, to kernels: how keys [count] S from `keys` on become the codes that make_codes() of engine.h makes of them. */
+/* Passed to kernels by value: how keys [count] of type S, from `keys` on, become the codes that make_codes() of engine.h makes of them. */
 template <typename S>
 struct numbering {
     struct keymap map;
@@ -49,15 +50,15 @@ struct numbering {
     int position_bits; /* 1 .. 63 */
 };
 
-/* By value, to kernels: of codes only the lowest bits are stored, their positions. Those that wait for another level go to
- * `codes`, as they are. */
+/* Passed to kernels by value: only the lowest bits of codes are stored, which are their positions. Codes that wait for another level go
+ * to `codes` as they are. */
 template <typename K>
 struct positions_of {
     K *codes;
     uint64_t mask;
 };
 
-/* What lies in memory before codes K are made of it, and behind. */
+/* What lies in memory: before codes K are made of it, and after they are stored. */
 template <typename K, typename FIRST>
 struct loaded_as {
     typedef K type;
@@ -75,11 +76,11 @@ struct stored_as<K, struct positions_of<K>> {
     typedef int64_t type;
 };
 
-/* Of the keys that a thread has loaded. Those that do not exist come to no harm. */
+/* Encode the keys that a thread has loaded. Keys that do not exist may be any bits. */
 template <typename K, int KEYS>
 static __device__ void encode_loaded(const struct coding &coding, K (&keys)[KEYS])
 {
-    if constexpr (sizeof(K) == sizeof(uint128)) { // of such keys all bits are flipped: a branch would take registers
+    if constexpr (sizeof(K) == sizeof(uint128)) { // encoding flips all bits of such keys; a branch would take registers
         const uint64_t flipped = coding.encodes ? ~UINT64_C(0) : 0;
 #pragma unroll
         for (int k = 0; k < KEYS; k++)
@@ -93,7 +94,7 @@ static __device__ void encode_loaded(const struct coding &coding, K (&keys)[KEYS
         keys[k] = encode(coding.map, keys[k]);
 }
 
-/* A key that was loaded, and one that is to be stored. */
+/* The code of a key that was loaded, and the key to be stored for a code. */
 template <typename K>
 static __device__ K loaded_code(const struct coding &coding, K key)
 {
@@ -106,7 +107,7 @@ static __device__ K stored_key(const struct coding &coding, K code)
     return coding.decodes ? decode(coding.map, code) : code;
 }
 
-/* The same of numbered keys. */
+/* The same for numbered keys: the position. */
 template <typename K>
 static __device__ int64_t stored_key(const struct positions_of<K> &last, K code)
 {
@@ -135,7 +136,7 @@ static __device__ K load_code(const struct numbering<S> &first, const S *at)
                              (uint64_t)(first.first + (at - first.keys)));
 }
 
-/* The codes of keys that a thread has loaded; number k from at[place(k)]. Those that do not exist come to no harm. */
+/* Make the codes of keys that a thread has loaded: key k from at[place(k)]. Keys that do not exist may be any bits. */
 template <typename K, int KEYS, typename PLACE>
 static __device__ void codes_of_loaded(const struct coding &coding, const K *, const PLACE &,
                                        const K (&loaded)[KEYS], K (&codes)[KEYS])
@@ -165,7 +166,7 @@ static __device__ void codes_of_loaded(const struct numbering<S> &first, const S
         codes[k] = above_position<K>(narrow[k], first.position_bits, position + (uint64_t)place(k));
 }
 
-/* Where a bucket of codes goes that waits for another level; `out`: where it is stored at last. */
+/* Where the codes of a bucket that waits for another level go. out: where the bucket is stored in the end. */
 template <typename K>
 static __device__ K *place_of_waiting(const struct coding &, K *out)
 {

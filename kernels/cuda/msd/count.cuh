@@ -1,32 +1,33 @@
-/* The first level of a large sort: its segment is all keys, and its buckets, which are called regions, are counted: before they are
- * scattered, where they are to lie without gaps; or instead, where they may be in order or of few values. One pass over the keys, which
- * also notices whether they ascend or descend. */
+/* The first level of a large sort, and the count of its regions. Its one segment is all keys, and its buckets are called regions.
+ * Regions are counted before they are scattered, if they are to lie without gaps, or if keys may be in order or of few values, so that
+ * the count may spare the scatter. The count is one pass over the keys, which also notices whether they ascend or descend. */
 #ifndef COUNT_CUH
 #define COUNT_CUH
 
 #include "kernels/cuda/msd/split.cuh"
 
-/* Some key is followed by a larger one, by a smaller one. */
+/* Is some key followed by a larger one (ascents), or by a smaller one (descents)? */
 struct notice {
     bool ascents, descents;
 };
 
 enum {
-    COUNT_COPIES = 4, /* of each counter, so that the warps of a block do not all meet */
-    FOUND_ROOM = 16,  /* bytes beside those of the keys: the first vector is aligned */
+    COUNT_COPIES = 4, /* of each counter, so that the warps of a block do not all meet in one */
+    FOUND_ROOM = 16,  /* bytes beside one for each key: the notes of the first vector are aligned */
     ALL_GROUPS = 1,   /* every group of vectors is counted */
-    GROUP_VECTORS = 2 /* of a group: memory is read in no less */
+    GROUP_VECTORS = 2 /* of a group: memory is read in no smaller units */
 };
 
-/* Vectors that are counted of the first `vectors` ones, where of each EVERY groups one is. */
+/* How many of the first `vectors` vectors are counted, if one of each EVERY groups is. */
 template <int EVERY>
 static __device__ int64_t counted_vectors(int64_t vectors)
 {
     return EVERY == ALL_GROUPS ? vectors : vectors / (GROUP_VECTORS * EVERY) * GROUP_VECTORS;
 }
 
-/* The place of counted vector `number` among all. Groups are small, as neighbours may be alike; which one of EVERY it is goes round by
- * the golden ratio, so that what repeats at some distance is met now here, now there, and what goes on for long is met evenly. Of 4:
+/* The place of counted vector `number` among all vectors. Groups are small, because neighbours may be alike. Which one of each EVERY
+ * groups is counted goes round by the golden ratio, so that a pattern that repeats at some distance is met at one place here and at
+ * another there, and a long stretch of similar keys is met evenly. With EVERY = 4:
  *
  *     groups     0 1 2 3   4 5 6 7   8 9 a b   c d e f
  *     counted    0             6     8               f
@@ -40,8 +41,8 @@ static __device__ int64_t place_of_vector(int64_t number)
     return EVERY == ALL_GROUPS ? number : (row * EVERY + group) * GROUP_VECTORS + number % GROUP_VECTORS;
 }
 
-/* Count keys that a thread holds; `exists` of the first so many. Lanes that share the bucket of lane 0 count
- * together if there are many. Whole warps call it. */
+/* Count the keys that a thread holds, of which the first `own` exist. If many lanes share the bucket of lane 0, these lanes count
+ * together. Whole warps call it. */
 template <int KEYS>
 static __device__ void count_buckets(const uint32_t (&buckets)[KEYS], int own, uint32_t *counts)
 {
@@ -64,9 +65,9 @@ static __device__ void count_buckets(const uint32_t (&buckets)[KEYS], int own, u
     }
 }
 
-/* Does the order of a thread's keys, PER to a vector, with those of other lanes behind, go up or down? Vector v of a thread is
- * followed by vector v of the next lane. `own` vectors are there; `behind`: the key behind the last one of the last lane's
- * vector. */
+/* Notice whether a thread's keys, PER to a vector, go up or down, including the step to the key behind each vector. Vector v of a thread
+ * is followed by vector v of the next lane. The thread has `own` vectors. behind(v, last, &next) corrects `next`, the key behind vector
+ * v, which ends with `last`, if the next lane does not have it. */
 template <int PER, typename K, int KEYS, typename BEHIND>
 static __device__ void notice_order(const K (&keys)[KEYS], int own, const BEHIND &behind,
                                     struct notice *notice)
@@ -87,15 +88,15 @@ static __device__ void notice_order(const K (&keys)[KEYS], int own, const BEHIND
     }
 }
 
-/* Keys in front of the first whole vector. */
+/* How many keys lie in front of the first whole vector. */
 template <typename K>
 static __device__ int64_t keys_in_front(const K *keys, int64_t count)
 {
     return min(count, (int64_t)(-(uintptr_t)keys % sizeof(uint4) / sizeof(K)));
 }
 
-/* Where the region of key `at` is noted in found [count + FOUND_ROOM]: such that those of a vector lie aligned, and are written
- * at once. */
+/* Where the region of key `at` is noted in found [count + FOUND_ROOM]. The notes of a vector lie aligned, so that they are written at
+ * once. */
 template <typename K>
 static __device__ uint8_t *found_at(uint8_t *found, const K *keys, int64_t count, int64_t at)
 {
@@ -115,7 +116,7 @@ static __device__ void note_found(const uint32_t *buckets, uint8_t *found)
         *found = (uint8_t)buckets[0];
 }
 
-/* The keys before the first whole vector and behind the last one. */
+/* Count the keys before the first whole vector and behind the last one. */
 template <int THREADS, typename K, typename FIRST, typename S, typename BUCKETS>
 static __device__ void count_ends(const FIRST &coding, const S *__restrict__ keys, int64_t count,
                                   int64_t all, int64_t front, int64_t rest, const BUCKETS &find_buckets, uint32_t *counts,
@@ -135,9 +136,10 @@ static __device__ void count_ends(const FIRST &coding, const S *__restrict__ key
     }
 }
 
-/* Count the share of a block, one of `blocks`, of keys [count]: some whole vectors, and block 0 what is in front of them and behind,
- * which is left out where not all groups are counted. all_keys: those up to the end of the array, where another one may follow the last
- * that is counted. Once both orders have been seen nobody looks; where groups are left out, what their ends show is true of all keys. */
+/* Count a block's share of keys [count], one of `blocks` shares: some whole vectors. Block 0 also counts the keys in front of all
+ * vectors and behind them, which are left out if not all groups are counted. all_keys: how many keys there are up to the end of the
+ * array, where another key may follow the last one that is counted. Once an ascent and a descent have been seen, nobody looks for more.
+ * If groups are left out, an ascent or descent from one counted group to the next still says that all keys have one. */
 template <int EVERY, int THREADS, typename K, typename FIRST, typename S, typename BUCKETS>
 static __device__ void count_share(const FIRST &coding, const S *__restrict__ keys, int64_t count,
                                    int64_t all_keys, int block, int blocks, const BUCKETS &find_buckets,
@@ -198,23 +200,26 @@ static __device__ void count_share(const FIRST &coding, const S *__restrict__ ke
     }
 }
 
-/* What the count of the first level comes to. */
+/* The result of the count of the first level. */
 struct region_counts {
     uint32_t ascents, descents;
     uint32_t moves; /* some key is in a region that is not of one value */
     alignas(8) uint64_t keys[SPLIT_BUCKETS];
 };
 
-/* Is the region of each key noted, where somebody asks for that? To search once more takes longer than to read a byte. */
+/* Is the region of each key noted, if somebody asks for that? Only for a tree whose regions a byte can tell: searching the tree once
+ * more takes longer than reading a byte. */
 template <typename K>
 static __device__ bool is_worth_noting(const struct split_head<K> &split)
 {
     return !split.is_linear && split.buckets <= 1 << 8;
 }
 
-/* Zeroed counts; of each EVERY groups of vectors one is counted. found [count + FOUND_ROOM], aligned to 16 bytes: the region of each
- * key, if is_worth_noting(); NULL: nobody asks. mixed: is it known that keys go up and down, and have to move? Then that is all that is
- * noted, and nothing is counted; NULL: it is not. */
+/* Count the regions of keys [count]: one of each EVERY groups of vectors.
+ *   counts  zero before
+ *   found   [count + FOUND_ROOM] aligned to 16 bytes: the region of each key, if is_worth_noting(). NULL: nobody asks
+ *   mixed   is it known that keys go up and down, and have to move? Then that is all that is noted, and nothing is counted. NULL: it is
+ *           not known */
 template <int EVERY, typename K, typename FIRST, typename S>
 static __global__ void __launch_bounds__(COUNT_THREADS, 1)
     count_kernel(const __grid_constant__ FIRST coding, const S *__restrict__ keys, int64_t count,

@@ -1,16 +1,16 @@
 /* Crowds: bins of a block sort with so many keys that rounds of comparing neighbours would take too long to settle them.
  *
- *     up to SMALL_CROWD keys     a warp sorts them in its registers; only their lowest words, if above them all bits are the same
+ *     up to SMALL_CROWD keys     a warp sorts them in its registers; by their lowest words only, if all bits above these are the same
  *     more                       the block cuts their range into bins of its own, with crowds of their own
  *
  *     keys      3 5 | 84 81 89 84 84 85 .. | 200 211 203 ..      the bin 80 .. 99 has 600 keys, the bin 200 .. 219 has 20
  *     small     places 602 to 621
  *     large     places 2 to 601; their range is 81 .. 89, so now a bin is one value
  *
- * Each time a block cuts a range it leaves some 1 / BINS of it, so keys of 8 bytes are cut six times at most; most often
- * once.
+ * Each cut leaves about 1 / BINS of a range, so keys of 8 bytes are cut at most six times, and most often once.
  *
- * Rejected To cut all crowds of a block together, each into as many finer bins as it has keys: every key of the block takes
+ * Rejected Cutting all crowds of a block together, each into as many finer bins as it has keys: every key of the block takes part in
+ * every cut, although few keys are in crowds (kernels/README.md).
  *          part in every cut, though few are in crowds (kernels/README.md). */
 #ifndef CROWDS_CUH
 #define CROWDS_CUH
@@ -19,7 +19,7 @@
 
 /* ---- small crowds -------------------------------------------------------------------------------------- */
 
-/* One step of the network between lanes: with the key of lane `partner` in the same row, or in the MIRRORED one. */
+/* One step of the network between lanes: compare with the key of lane `partner` in the same row, or in the mirrored row if MIRRORED. */
 template <bool MIRRORED, int ROWS, typename K>
 static __device__ void compare_lanes(K (&run)[ROWS], int partner)
 {
@@ -33,7 +33,7 @@ static __device__ void compare_lanes(K (&run)[ROWS], int partner)
         run[j] = (theirs[j] < run[j]) == is_lower ? theirs[j] : run[j];
 }
 
-/* The steps inside a lane, from stride `first` on, half as wide each. */
+/* The steps inside a lane, from stride `first` on, each half as wide as the step before. */
 template <int ROWS, typename K>
 static __device__ void compare_in_lane(K (&run)[ROWS], int first)
 {
@@ -47,7 +47,7 @@ static __device__ void compare_in_lane(K (&run)[ROWS], int first)
     }
 }
 
-/* The bitonic network of kernels/README.md over ROWS keys in a row of each lane. */
+/* The bitonic network of kernels/README.md over the keys of a warp: ROWS in a row in each lane. */
 template <int ROWS, typename K>
 static __device__ void order_rows(K (&run)[ROWS])
 {
@@ -62,7 +62,7 @@ static __device__ void order_rows(K (&run)[ROWS])
         compare_in_lane(run, size / 4);
     }
 #pragma unroll 1
-    for (int lanes = 2; lanes <= WARP; lanes *= 2) { // that become one run
+    for (int lanes = 2; lanes <= WARP; lanes *= 2) { // lanes that become one run
         compare_lanes<true>(run, lane ^ (lanes - 1));
 #pragma unroll 1
         for (int stride = lanes / 4; stride > 0; stride /= 2)
@@ -78,7 +78,7 @@ static __device__ WORD &low_word(K &key)
     return *(WORD *)&key;
 }
 
-/* Sort places [keys] from `begin` on by their lowest words; above them all have the same bits. A warp calls it. */
+/* Sort places [keys] from `begin` on by their lowest words; all bits above these are the same. A warp calls it. */
 template <typename WORD, int ROWS, typename K>
 static __device__ void sort_rows_of_crowd(K *places, int begin, int keys)
 {
@@ -137,8 +137,8 @@ static __device__ void sort_small_crowds(K *places, const struct crowd_lists<S> 
 
 /* ---- all crowds ---------------------------------------------------------------------------------------- */
 
-/* List the bins that are crowds; bins [CUT::BINS] has their first places, of keys [count] that lie from `first` on. Every thread
- * calls it. */
+/* List the bins that are crowds. bins [CUT::BINS] has their first places, counted from `first`, where the keys [count] of the bins
+ * begin. Every thread calls it. */
 template <typename CUT, typename S>
 static __device__ void list_crowds(const uint32_t *bins, int first, int count, struct crowd_lists<S> &crowds)
 {
@@ -152,9 +152,8 @@ static __device__ void list_crowds(const uint32_t *bins, int first, int count, s
 template <typename S>
 using size_of_few = block_size<S::THREADS, 4, S::BLOCKS, 1>;
 
-/* Put a large crowd, places [count] from `first` on, in the order of bins of its own range, and list the crowds among those.
- * Every thread calls it, behind a barrier. Rejected Finer bins of these as well: the range is narrow, so hardly fewer crowds are
- * left. */
+/* Put a large crowd, places [count] from `first` on, in the order of bins of its own range, and list the crowds among these bins. Every
+ * thread calls it, behind a barrier. Rejected Finer bins here as well: the range is narrow, so hardly fewer crowds are left. */
 template <typename CUT, typename S, typename K>
 static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t *bins,
                                        struct crowd_lists<S> &crowds)
@@ -173,7 +172,7 @@ static __device__ void cut_large_crowd(K *places, int first, int count, uint32_t
     place_by_bins<CUT>(keys, first, count, bin_of, bins, places);
 }
 
-/* Sort all crowds that are listed. bins: to use. Every thread calls it, behind a barrier. */
+/* Sort all crowds that are listed. bins: memory for the bins of the cuts. Every thread calls it, behind a barrier. */
 template <typename S, typename K>
 static __device__ __noinline__ void settle_crowds(K *places, uint32_t *bins, struct crowd_lists<S> &crowds)
 {

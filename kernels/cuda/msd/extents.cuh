@@ -1,36 +1,38 @@
-/* Where the regions of a large sort's first level lie: each in *extents* of its own, some tiles long. How many keys a region has
- * is known when all have been scattered, not sooner, so memory is handed out as it is needed: a region that has filled an extent
- * gets the next one that is free.
+/* Where the regions of a large sort's first level lie: each region in *extents* of its own, which are some tiles long. How many keys a
+ * region has is not known until all keys have been scattered, so memory is handed out as it is needed: a region that has filled an
+ * extent gets the next extent that is free.
  *
  *     keys       31 02 73 30 64 12 97 55 08 41 70 26 88 19 60 47        regions 0-49 and 50-99, extents of 4 keys
  *     extents    0: 31 02 30 12   1: 73 64 97 55   2: 08 41 26 19   3: 70 88 60 .   4: 47 . . .
  *     rows       region 0: 0 2 4      region 1: 1 3
  *
- * So no pass over the keys counts them before, no region can overflow, and beside the keys this takes an extent for each region.
- * The next level reads tile by tile, and a tile lies in one extent.
+ * So no pass over the keys has to count them before, no region can overflow, and the memory beside that of the keys is one extent for
+ * each region. The next level reads tile by tile, and each tile lies in one extent.
  *
- * A run of keys that a tile has for a region may be cut by the end of an extent. That is seldom where a tile has keys of many regions,
- * and usual where it has those of one: such a run is put on a list, and stored after the others, by all threads. Who is given the first
- * place of an extent takes it and writes it into the region's row; whoever has places behind that waits for the row. Nobody waits for a
- * row of a region before it has written what others wait for of that region; a thread has its regions in the order in which all have.
+ * The end of an extent may cut a run, which is all keys that a tile has for a region. This is rare if a tile has keys of many regions,
+ * and usual if it has keys of only one. Such a run is put on a list, and all threads store it after the other runs. The thread that is
+ * given the first place of an extent takes the extent and writes its number into the region's row; whoever has places behind that first
+ * place waits for the row. Nobody waits for the row of a region before it has written what others wait for in that row, and all threads
+ * go through their regions in the same order.
  *
- * Rejected Regions with room to spare, as buckets have: twice the memory of the keys. A count before: a pass more. */
+ * Rejected Regions with room to spare, as buckets have: twice the memory of the keys. A count before the scatter: one more pass. */
 #ifndef EXTENTS_CUH
 #define EXTENTS_CUH
 
 #include "kernels/cuda/msd/first_level.cuh"
 
-enum { EXTENTS_MOST = 1 << 13 /* of all keys, but for one of each region: the length of a row */ };
+enum { EXTENTS_MOST = 1 << 13 /* of all keys, beside one for each region: the length of a row */ };
 static_assert(EXTENTS_MOST + SPLIT_BUCKETS <= UINT16_MAX, "numbers in struct cut_run");
 
 /* ---- the scatter --------------------------------------------------------------------------------------- */
 
-/* A run of a tile that the end of an extent cuts: the numbers of both extents, its keys, and how many are in the first. */
+/* A run of a tile that the end of an extent cuts: the numbers of both extents, how many keys the run has, and how many of these are in
+ * the first extent. */
 struct cut_run {
     uint16_t first, second, keys, keys_in_first;
 };
 
-/* Of a tile: at most as many as there are REGIONS, but for those of one value, of which nothing is scattered. */
+/* The cut runs of a tile: at most one for each of the REGIONS. Regions of one value have none, because their keys are not scattered. */
 template <int REGIONS>
 struct cut_regions {
     uint32_t count;
@@ -38,17 +40,18 @@ struct cut_regions {
     struct cut_run runs[REGIONS];
 };
 
-/* The extent, of those of its region, that has a place. TILE: keys. */
+/* The extent that has a place of a region, as its number among the region's extents. TILE: keys of a tile. */
 template <int TILE, typename K>
 static __device__ uint32_t extent_of(const struct extents<K> &extents, uint64_t place)
 {
     return (uint32_t)(place / TILE >> extents.log_tiles);
 }
 
-/* Places for the keys of a region, as scatter() asks for them. A run that is cut goes nowhere, but on the list.
+/* Places for the keys of a region, as scatter() asks for them. A run that is cut goes nowhere except onto the list.
  *
- * Most often a run lies in the extent that its region has begun last. So that one is noted beside the cursor, as its number in the
- * region and, one more than that, in memory: it is read while the cursor answers, and the row is read only if it is another one. */
+ * Most often a run lies in the extent that its region has begun last. So that extent is noted beside the cursor: its number in the
+ * region and, plus one, its number in memory. The note is read while the cursor answers, and the row is read only if the run lies in
+ * another extent. */
 template <typename K, int TILE, int REGIONS>
 struct goals_in_extents {
     struct extents<K> extents;
@@ -67,7 +70,7 @@ struct goals_in_extents {
         return {atomicAdd((unsigned long long *)&line.cursors[at], (unsigned long long)keys), noted};
     }
 
-    /* Take an extent for the region that has the row. Returns one more than its number. */
+    /* Take an extent for the region that has the row. Returns one more than the extent's number. */
     __device__ uint32_t begin_extent(uint32_t extent, volatile uint32_t *row, volatile uint64_t *noted) const
     {
         const uint32_t taken = atomicAdd(extents.taken, 1u) + 1;
@@ -84,7 +87,7 @@ struct goals_in_extents {
         if (line.limits[at] == 0) // of one value: its keys are only counted
             return NULL;
         volatile uint32_t *row = extents.rows + (int64_t)region * extents.row_length;
-        // the same, or the next one: a tile is no longer than an extent
+        // last is first, or the next one: a tile is no longer than an extent
         const uint32_t first = extent_of<TILE>(extents, place),
                        last = extent_of<TILE>(extents, place + keys - 1);
         const uint32_t before = (uint32_t)(place - ((uint64_t)first * TILE << extents.log_tiles));
@@ -93,7 +96,7 @@ struct goals_in_extents {
             taken = begin_extent(first, row, &line.extents[at]);
         if (last > first)
             taken_last = begin_extent(last, row, &line.extents[at]);
-        while (taken == 0) // after all that others wait for
+        while (taken == 0) // after the writes that others wait for
             taken = row[first];
         if (last == first)
             return begin_of_extent(extents, taken - 1) + before;
@@ -105,8 +108,8 @@ struct goals_in_extents {
     }
 };
 
-/* Store the runs that are cut from the tile, whose keys are in the order of their regions. Rows of a warp are shared out over all
- * warps, of one run after the other: there may be many short ones, or one that is all of the tile. */
+/* Store the cut runs of the tile, whose keys are in the order of their regions. The runs are stored one after the other, each in rows of
+ * a warp that are shared out over all warps: there may be many short runs, or one that is all of the tile. */
 template <int KEYS, typename K, int REGIONS>
 static __device__ void store_cut_runs(const struct extents<K> &extents,
                                       const struct cut_regions<REGIONS> &cut,
@@ -115,7 +118,7 @@ static __device__ void store_cut_runs(const struct extents<K> &extents,
     extern __shared__ uint4 scatter_memory[];
     constexpr uint32_t WARPS = SCATTER_THREADS / WARP;
     const scatter_tile<K, KEYS> &tile = *(const scatter_tile<K, KEYS> *)scatter_memory;
-    uint32_t row = threadIdx.x / WARP; // of this run, that is the next one of this warp
+    uint32_t row = threadIdx.x / WARP; // the row of this run that is the next one for this warp
     for (uint32_t i = 0; i < cut.count; i++) {
         const struct cut_run run = cut.runs[i];
         const uint32_t first = keys_before(words.counts[cut.regions[i]]);
@@ -153,8 +156,8 @@ static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
     store_cut_runs<KEYS>(level.extents, cut, words);
 }
 
-/* Tell the host how many keys each region has, or that keys are in order; and list those of one value, to be written anew where
- * they belong. One block. */
+/* Tell the host how many keys each region has, or that keys are in order. List the regions of one value, whose keys are written anew
+ * where they belong. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     tell_extents_kernel(struct level_tables<K> level, volatile int64_t *told, volatile int32_t *verdict)

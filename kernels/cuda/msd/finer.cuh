@@ -1,13 +1,13 @@
-/* Finer bins, where the bins of a block sort are too unlike: a bin of n keys is cut into n parts of equal width. So each key has
- * a bin of its own on average, wherever in the range the keys are. What is a crowd still is listed (crowds.cuh).
+/* Finer bins, for a block sort whose bins are filled too unevenly: a bin of n keys is cut into n parts of equal width. So each key has a
+ * finer bin of its own on average, wherever in the range the keys are. Finer bins that are still crowds are listed (crowds.cuh).
  *
  *     bins              0 .. 99       100 .. 199               200 .. 299
  *     their keys        27            101 103 150 108          220 290
  *     finer bins        0 .. 99       25 wide, four of them    50 wide, two
  *     keys by them      27          | 101 103 108 | | 150 |  | 220 | 290
  *
- * Where the lowest bits of a key are a position, keys that repeat lie close together in a bin that is wide: they are a *lump*. A bin
- * that is one lump is cut by its positions instead:
+ * If the lowest bits of a key are a position, keys that repeat lie close together in a wide bin: they are a *lump*. A bin that is one
+ * lump is cut by its positions instead:
  *
  *     keys|positions    27|6     103|0 103|3 103|5 103|7          220|1 290|4
  *     finer bins        wide     of two positions, four of them   50 wide, two
@@ -21,7 +21,8 @@
 
 enum { SMALL_CROWD_ROWS = 8, SMALL_CROWD = SMALL_CROWD_ROWS * WARP };
 
-/* In shared memory: crowds that wait. Each is its first place, and its number of keys above 16 bits. */
+/* In shared memory: the crowds that wait to be sorted. A word has the first place of a crowd in its lower 16 bits, and its number of
+ * keys above. */
 template <typename S>
 struct alignas(16) crowd_lists {
     uint32_t small_count, large_count;
@@ -29,8 +30,8 @@ struct alignas(16) crowd_lists {
     static_assert(S::CAPACITY < 1 << 16, "halves of a word");
 };
 
-/* The lowest bits of keys, if these are positions: keys of a lump differ in nothing else. stretch: how often all positions fit
- * into these bits, times 2^16; so they use all parts of a lump. */
+/* The lowest bits of keys, if these bits are positions: the keys of a lump differ in nothing else. stretch: how often all positions fit
+ * into these bits, times 2^16. With it, positions use all parts of a lump. */
 struct lump_bits {
     int bits; /* 0: there are no positions */
     uint32_t stretch;
@@ -91,15 +92,15 @@ static __device__ void scan_finer(uint32_t *counters, uint32_t count, struct cro
     }
 }
 
-/* The finer bin of a key: where in bin `bin` it lies, of the keys that this has. */
+/* The finer bin of a key of bin `bin`, which is cut into as many finer bins as it has keys. inside: where in the bin the key lies. */
 static __device__ uint32_t finer_bin(const uint32_t *bins, uint32_t bin, uint32_t inside)
 {
     const uint32_t begin = bins[bin];
     return begin + __umulhi(inside, bins[bin + 1] - begin);
 }
 
-/* What tells, in shared memory, which bins are one lump each: of each bin that has keys, one of them, and its number in the block;
- * that becomes MIXED, if some key of the bin is not of its lump. */
+/* In shared memory: which bins are one lump each. Each bin that has keys notes one of them, and the number of that key in the block. The
+ * number becomes MIXED if some key of the bin is not of the noted key's lump. */
 template <typename S, typename K>
 struct lump_marks {
     enum { MIXED = INT_MAX };
@@ -107,9 +108,9 @@ struct lump_marks {
     K keys[S::BINS];
 };
 
-/* Mark the bins of the first `rows` rows: which are one lump, as far as these rows tell. Which key of a bin the others are compared with
- * does not matter. Returns which of this thread's keys are of another one's lump, a bit for each row, and *others of which are not. Every
- * thread calls it, between barriers. */
+/* Mark the bins of the keys of the first `rows` rows, and compare each key with the one that its bin notes. Which key that is does not
+ * matter. Returns a bit for each row in which this thread's key is another key of the noted key's lump; *others has a bit for each row
+ * in which it is not of that lump. Every thread calls it, between barriers. */
 template <typename S, typename K>
 static __device__ uint32_t mark_lumps(const K (&keys)[S::KEYS], int count, int rows,
                                       const scaled_bins<S, K> &bin_of, int bits,
@@ -135,8 +136,8 @@ static __device__ uint32_t mark_lumps(const K (&keys)[S::KEYS], int count, int r
     return same;
 }
 
-/* Find the finer bin of each key where bins are lumps; false: in most they are not, as one row of keys tells, and nothing is found. Every
- * thread calls it, between barriers. */
+/* Find the finer bin of each key, with bins that are lumps cut by their positions. Returns false, and finds nothing, if one row of keys
+ * tells that most bins are not lumps. Every thread calls it, between barriers. */
 template <typename S, typename K>
 static __device__ bool find_finer_in_lumps(const K (&keys)[S::KEYS], int count,
                                            const scaled_bins<S, K> &bin_of, const struct lump_bits &lumps,
@@ -164,8 +165,8 @@ static __device__ bool find_finer_in_lumps(const K (&keys)[S::KEYS], int count,
     return true;
 }
 
-/* Put keys [count] of bins, whose first places are bins [S::BINS], in the order of finer bins, into places, which are free, and list
- * the crowds. Every thread calls it, behind a barrier. */
+/* Put keys [count] in the order of finer bins into `places`, which are free, and list the crowds. bins [S::BINS] has the first places of
+ * the bins. Every thread calls it, behind a barrier. */
 template <typename S, typename K>
 static __device__ void place_by_finer_bins(const K (&keys)[S::KEYS], int count,
                                            const scaled_bins<S, K> &bin_of, const struct lump_bits &lumps,
@@ -176,7 +177,7 @@ static __device__ void place_by_finer_bins(const K (&keys)[S::KEYS], int count,
     if (threadIdx.x == 0)
         bins[S::BINS] = count;
     bool is_found = false;
-    if constexpr (sizeof(K) <= sizeof(uint64_t)) { // no others are stored as positions
+    if constexpr (sizeof(K) <= sizeof(uint64_t)) { // wider keys are never given lumps
         if (lumps.bits > 0)
             is_found = find_finer_in_lumps<S>(keys, count, bin_of, lumps, bins,
                                               *(struct lump_marks<S, K> *)places, found);

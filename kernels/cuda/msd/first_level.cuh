@@ -1,5 +1,5 @@
-/* The first level of a large sort, beside its count (count.cuh): where its regions begin; and what is done where the
- * count says that keys need not move. */
+/* The first level of a large sort, except its count (count.cuh): where its regions begin, and what is done if the count says that keys
+ * need not move. */
 #ifndef FIRST_LEVEL_CUH
 #define FIRST_LEVEL_CUH
 
@@ -16,11 +16,11 @@ enum first_verdict {
 /* What the host is told of a region. */
 struct region_answer {
     int64_t keys;
-    bool is_one_value; /* written by rest_kernel() */
+    bool is_one_value; /* then rest_kernel() writes its keys */
 };
 
-/* List a region's keys of one value, `filled` from place `begin` on, to be written anew. Every thread of the only block calls it;
- * sums [WARP] in shared memory. */
+/* List the keys of a region of one value, `filled` of them from place `begin` on, to be written anew. Every thread of the only block
+ * calls it; sums [WARP] in shared memory. */
 template <typename K>
 static __device__ void list_fills(uint64_t filled, uint64_t begin, int region,
                                   const struct level_tables<K> &level, uint64_t *sums)
@@ -30,9 +30,10 @@ static __device__ void list_fills(uint64_t filled, uint64_t begin, int region,
     list_runs(rest, {0, begin, 0, REST_FILL, (uint32_t)region}, filled, FILL_KEYS);
 }
 
-/* From counts to places. Keys of regions of one value go nowhere. fills: they are listed to be written anew where they
- * belong, and keys that are in order stay where they are. Otherwise regions change ranks, and what moves lies without
- * gaps. One block. */
+/* Turn counts into places. Keys of regions of one value go nowhere.
+ *   fills  regions of one value are listed to be written anew where they belong, and keys that are in order stay where they are.
+ *          Otherwise regions change ranks, and what moves lies without gaps
+ * One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     place_regions_kernel(bool fills, struct level_tables<K> level, volatile int64_t *told,
@@ -62,7 +63,7 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     *verdict = is_sorted ? FIRST_SORTED : is_reversed ? FIRST_REVERSED : FIRST_SPLIT;
 }
 
-/* `to` may be `from`. */
+/* Copy keys [count]; `to` may be `from`. */
 template <typename K, typename FIRST, typename LAST, typename S, typename T>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     copy_kernel(const __grid_constant__ FIRST first, const __grid_constant__ LAST last, const S *from, T *to,
@@ -73,7 +74,7 @@ static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
                      (int64_t)gridDim.x * MSD_WRITE_THREADS);
 }
 
-/* The same. */
+/* Reverse keys [count]; `to` may be `from`. */
 template <typename K, typename FIRST, typename LAST, typename S, typename T>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     reverse_kernel(const __grid_constant__ FIRST first, const __grid_constant__ LAST last, const S *from,

@@ -6,17 +6,17 @@
  *     here         | first ....... | second ....... |
  *                     (sent)  wait |
  *
- * Each kernel that is launched so calls wait_for_kernels_before() before it touches global memory or ends, in every
- * thread. All that was queued before is then done, as the kernel before has waited in its turn. Ordinary launches and
- * copies may come before or behind. Two kernels run beside the one before them instead: usual_kernel() of buckets.cuh, and
- * scatter_kernel() of level.cuh where it is told so. Their last block waits in the end, for those behind it. And
- * onesweep_kernel() reads what its first pass has waited for already before it waits. */
+ * Every thread of a kernel that is launched this way calls wait_for_kernels_before() before it touches global memory or ends. Everything
+ * that was queued before is then done, because the kernel before has waited in its turn. Ordinary launches and copies may come before or
+ * behind. Two kernels run beside the one before them instead: usual_kernel() of buckets.cuh, and scatter_kernel() of level.cuh if it is
+ * told to. Their last block waits in the end, for the sake of the kernels behind. And before onesweep_kernel() waits, it reads what its
+ * first pass has already waited for. */
 #ifndef LAUNCH_CUH
 #define LAUNCH_CUH
 
 #include "kernels/cuda/engine/cuda_engine.h"
 
-/* Let the next kernel be sent, once all blocks of this one have called it or ended. */
+/* Let the next kernel be sent once all blocks of this one have called this, or have ended. */
 static __device__ void let_next_be_sent()
 {
 #if __CUDA_ARCH__ >= 900
@@ -33,13 +33,13 @@ static __device__ void wait_for_kernels_before()
 #endif
 }
 
-/* Queue a kernel on STREAM_WORK, close behind the one before; with `bytes` of dynamic shared memory. what: for an
+/* Queue a kernel on STREAM_WORK, close behind the one before, with `bytes` of dynamic shared memory. what: names it in the text of an
  * error. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 static hsort_status launch_behind(struct cuda_engine *engine, const char *what, void (*kernel)(PARAMETERS...),
                                   dim3 blocks, int threads, int bytes, const ARGUMENTS &...arguments)
 {
-    enum { WITHOUT_ASKING = 24 << 10 }; // every kernel may have 48 KiB, with its variables there
+    enum { WITHOUT_ASKING = 24 << 10 }; // every kernel may have 48 KiB, including its variables there
     if (bytes > WITHOUT_ASKING)
         TRY(cuda_grant_shared(engine, (const void *)kernel, bytes));
     cudaLaunchAttribute close = {};

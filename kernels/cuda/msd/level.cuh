@@ -5,11 +5,10 @@
  *     buckets    --- list_buckets --->   tasks        and if one has asked for more: scatter_again
  *     scratch    --- usual, rest --->   out           the tasks (buckets.cuh)
  *
- * Keys of a segment come in pieces, which may lie anywhere; or in the extents of a first level (extents.cuh). Its
- * buckets get room in scratch by their share of the sample, with as much to spare as a sample of that size may err.
- * Where a bucket asks for more, what it cannot have goes nowhere; but its cursor has counted all, so the segment is
- * scattered again with borders that fit. That spares a pass that would only count. A segment of 4 buckets with 10
- * keys, room for 5 each:
+ * The keys of a segment come in pieces, which may lie anywhere, or in the extents of a first level (extents.cuh). The segment's buckets
+ * get room in scratch by their share of the sample, with as much to spare as a sample of that size may be wrong by. If a bucket asks for
+ * more, the keys that find no room go nowhere. But the bucket's cursor has counted all of its keys, so the segment is scattered again
+ * with borders that fit. That saves a pass that would only count. A segment of 4 buckets with 10 keys, room for 5 each:
  *
  *     [ a a . . . | b b b b b | c . . . . | d . . . . ]        as it is first tried: the sixth b goes nowhere
  *     [ a a | b b b b b b | c | d . . . . . . . . . . ]        once b has asked for 6
@@ -22,8 +21,8 @@
  *               giant       no block has room for it: it is copied out as it is and left on a list, to be a segment
  *                           of a level of its own (msd.cu)
  *
- * Seven kernels, which follow each other closely (launch.cuh). The next level has the same tables: it waits for this
- * one before it zeroes what it counts. */
+ * A level is seven kernels, which follow each other closely (launch.cuh). The next level has the same tables: it waits for this one
+ * before it zeroes what it counts. */
 #ifndef LEVEL_CUH
 #define LEVEL_CUH
 
@@ -35,7 +34,7 @@
 
 /* ---- how keys will be split ---------------------------------------------------------------------------- */
 
-/* How many buckets a segment of `count` keys should have, of so many keys; and how large its sample is. */
+/* How many buckets of bucket_keys each a segment of `count` keys should have; and how large its sample is. */
 static __host__ __device__ int wanted_buckets(int64_t count, int bucket_keys, int most)
 {
     const int64_t buckets = (count + bucket_keys - 1) / bucket_keys;
@@ -52,8 +51,8 @@ static __host__ __device__ int sample_size(int64_t count, const struct level_pla
     return size < most ? size : most;
 }
 
-/* Into how many parts of its exact range a segment is cut that was left: so many that one level mostly does, as its keys may crowd. Few
- * keys get few: a block for a handful of keys takes as long as one for hundreds. */
+/* Into how many parts of its exact range a segment that was left is cut. They are so many that one level mostly suffices, because the
+ * keys may crowd. Few keys get few parts: a block for a handful of keys takes as long as a block for hundreds. */
 static inline __host__ __device__ int parts_of_left(int64_t count, int most)
 {
     const int64_t wanted = count / LEFT_KEYS_OF_PART, least = LEFT_PARTS_MIN,
@@ -106,7 +105,7 @@ static __device__ const S *key_of_piece(const struct piece &piece, int64_t at,
     return tile_of_piece<S>(piece, tile, extents.tile, extents) + (at - (int64_t)tile * extents.tile);
 }
 
-/* Where key `at` of all pieces of a segment lies, of which piece `piece` is the first. */
+/* Where key `at` of a segment lies, counted through all its pieces, of which `piece` is the first. */
 template <typename S, typename K>
 static __device__ const S *key_of_segment(const struct pieces &pieces, int piece, int64_t at,
                                           const struct extents<K> &extents)
@@ -135,7 +134,7 @@ static __device__ int64_t keys_of_segment(const struct pieces &pieces, int segme
     return keys;
 }
 
-/* Zero what the level counts. The block that calls it is one for each segment. */
+/* Zero what the level counts. One block of each segment calls it. */
 template <typename K>
 static __device__ void zero_counts(const struct level_tables<K> &level)
 {
@@ -154,8 +153,8 @@ static __device__ void zero_counts(const struct level_tables<K> &level)
         words[i] = 0;
 }
 
-/* Take the sample of each segment, in sorted runs if it is the only one, and note how many keys it has. Row y of the grid is for
- * segment y. A kernel of its own, as one multiprocessor would take long to fetch keys from so many places. */
+/* Take the sample of each segment, in sorted runs if it is the only segment, and note how many keys the segment has. Row y of the grid
+ * is for segment y. This is a kernel of its own because one multiprocessor would take long to fetch keys from so many places. */
 template <typename K, typename FIRST>
 static __global__ void __launch_bounds__(SAMPLE_THREADS)
     take_samples_kernel(const __grid_constant__ FIRST coding, const __grid_constant__ struct pieces pieces,
@@ -168,7 +167,7 @@ static __global__ void __launch_bounds__(SAMPLE_THREADS)
     const int i = blockIdx.x * SAMPLE_THREADS + threadIdx.x;
     const int64_t position = i < seen ? sample_position(i, seen, count) : 0;
     __shared__ alignas(sizeof(uint4)) K others[SAMPLE_THREADS];
-    K key = BEHIND_ALL<K>; // of those that are not there, which stay behind all others
+    K key = BEHIND_ALL<K>; // for keys that do not exist: they stay behind all others
     int place = i;
     wait_for_kernels_before();
     if (i < seen)
@@ -191,10 +190,10 @@ struct split_work {
     uint32_t counts[SPLIT_BUCKETS]; /* of the sample in each bucket */
     struct split_head<K> head;      /* a copy of the split's */
     bool any_moves; /* of a tree: some of the sample is in a bucket that is not of one value */
-    K *splitters;                   /* [SPLIT_BUCKETS] the same */
+    K *splitters;                   /* [SPLIT_BUCKETS] a copy of the split's */
 };
 
-/* Where in dynamic shared memory splitters [SPLIT_BUCKETS] are: behind the sorted sample. */
+/* Where splitters [SPLIT_BUCKETS] lie in dynamic shared memory: behind the sorted sample. */
 template <typename S, typename K>
 static __device__ K *splitters_in_shared()
 {
@@ -203,8 +202,8 @@ static __device__ K *splitters_in_shared()
     return (K *)block_sort_shared() + S::CAPACITY;
 }
 
-/* Is a sample [seen], IN_RUNS or in any order, spread evenly? Then it has a split of `buckets` parts. ROWS: of SPLIT_THREADS keys, as
- * many as are enough. Every thread of the block calls it. */
+/* Is a sample [seen], IN_RUNS or in any order, spread evenly? The split then has `buckets` parts. ROWS: of SPLIT_THREADS keys, enough
+ * for the sample. Every thread of the block calls it. */
 template <int ROWS, bool IN_RUNS, typename K>
 static __device__ bool split_evenly(const K *sample, int seen, int buckets, struct split<K> *split,
                                     struct split_work<K> &work)
@@ -258,7 +257,7 @@ static __device__ void split_by_tree(const K *in_order, int seen, int wanted, in
     if (bucket < buckets)
         work.counts[bucket] = end - begin;
     if (threadIdx.x == 0) {
-        work.head = {false, buckets}; // what is asked of it from here on
+        work.head = {false, buckets}; // all that is asked of it from here on
         work.any_moves = any_moves;
     }
     __syncthreads();
@@ -275,27 +274,27 @@ static __device__ void sort_sample(K *sample, int seen, const struct split_head<
     __syncthreads();
 }
 
-/* Room in scratch for a bucket that has `of_sample` keys of a sample that is one key in `share`. */
+/* Room in scratch for a bucket that has `of_sample` keys of a sample of one key in `share`. */
 static __device__ float room_of_bucket(uint32_t of_sample, bool is_linear, bool is_alone, float mean,
                                        float share)
 {
     const float most = share * ((float)of_sample + 4.4f * sqrtf((float)of_sample) + 6);
     if (!is_linear)
         return ceilf(most);
-    // of equal shares more is known than what a few keys of a sample say: is_even() has passed
+    // parts of equal width: is_even() has passed, which says more than the few keys of a sample in a part
     return ceilf(min(max(most, 1.2f * mean + 64), (is_alone ? 2.4f : 1.6f) * mean + 64));
 }
 
-/* Keys of scratch for the buckets of a segment of `count` keys. The sample of a level alone is smaller, and errs by more;
- * few keys get what it takes. */
+/* Keys of scratch for the buckets of a segment of `count` keys. A level alone has a smaller sample, which is wrong by more; if its keys
+ * are few, they get as much scratch as that takes. */
 static __host__ __device__ int64_t scratch_keys(int64_t count, bool is_alone = false)
 {
     const int64_t more = 2 * count < ALONE_MORE_ROOM ? 2 * count : (int64_t)ALONE_MORE_ROOM;
     return (is_alone ? 3 * count + more : 2 * count - count / 8) + 4096;
 }
 
-/* Give the buckets of a segment room in scratch, which has scratch_keys() for its keys [count]. counts: of the sample
- * [seen]. Every thread of the block calls it. */
+/* Give the buckets of a segment room in scratch, which has scratch_keys() for the segment's keys [count]. counts: of the sample [seen]
+ * in each bucket. Every thread of the block calls it. */
 template <typename K>
 static __device__ void share_out_room(uint64_t scratch_first, bool is_alone,
                                       const struct split_head<K> &split, const K *splitters, int64_t count,
@@ -329,7 +328,7 @@ static __device__ K key_of_words(const uint64_t (&words)[2])
         return (K)words[1] << 64 | words[0];
 }
 
-/* Buckets for keys that all are `value`. */
+/* Make the split and the buckets of a segment whose keys are all `value`. */
 template <typename K>
 static __device__ void one_value_split(K value, const struct segment &segment, struct split<K> *split,
                                        struct bucket_line *buckets)
@@ -348,7 +347,7 @@ static __device__ void one_value_split(K value, const struct segment &segment, s
     split->levels = 2;
 }
 
-/* Does a sample that is in runs go up and down, as a whole? Every thread of the block calls it; the answer is the first one's. */
+/* Does a sample that is in runs go up and down, as a whole? Every thread of the block calls it; the first thread has the answer. */
 template <typename K>
 static __device__ bool is_mixed(const K *runs, int seen)
 {
@@ -362,8 +361,9 @@ static __device__ bool is_mixed(const K *runs, int seen)
     return __syncthreads_or(descends) && ascends;
 }
 
-/* An only segment: its first block looks whether the sample [seen] is even, while the others sort it, which is in runs. Returns whether
- * this block has a tree to grow: the last one, if it is not. Every thread calls it. */
+/* For an only segment: its first block looks whether the sample [seen], which is in runs, is spread evenly, while the other blocks sort
+ * it. Returns whether this block has a tree to grow: the last block has, if the sample is not even. *even is true only in the first
+ * block, if the sample is even. Every thread calls it. */
 template <typename S, typename K>
 static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struct level_tables<K> &level,
                                        struct split_work<K> &work, bool *even)
@@ -377,7 +377,7 @@ static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struc
     }
     *even = blockIdx.y == 0 &&
             split_evenly<RANKED_SAMPLE / SPLIT_THREADS, true>(level.samples, seen, linear_buckets, level.splits, work);
-    if (*even) // and does not arrive, so nobody is the last
+    if (*even) // this block does not arrive, so no block is the last
         return false;
     if (blockIdx.y > 0) {
         load_runs<SPLIT_THREADS, RANKED_SAMPLE / SPLIT_THREADS>(level.samples, seen, runs);
@@ -388,7 +388,7 @@ static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struc
         }
     }
     __syncthreads();
-    if (threadIdx.x == 0) { // for all of the block: the barriers order what the others have written, and will read
+    if (threadIdx.x == 0) { // for all of the block: the barriers order what its other threads have written, and will read
         __threadfence();
         is_last = atomicAdd(&level.head->arrived, 1u) == gridDim.y - 1;
         __threadfence();
@@ -397,8 +397,8 @@ static __device__ bool is_left_to_grow(int seen, int linear_buckets, const struc
     return is_last;
 }
 
-/* A block for each segment; more for an only one, which has all `keys`, so that it waits for no count. S: of the block sort of a sample,
- * which has at most S::CAPACITY keys. */
+/* Make the splits: one block for each segment, or several for an only segment. That one has all `keys`, so it need not wait for a count.
+ * S: the size of the block sort of a sample, which has at most S::CAPACITY keys. */
 template <typename S, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     make_splits_kernel(const __grid_constant__ struct segments segments, struct level_plan plan, int64_t keys,
@@ -416,7 +416,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     if (blockIdx.y == 0) {
         if (threadIdx.x == 0)
             level.segments[blockIdx.x] = segment;
-        // all are loaded at once, before it is known which there are
+        // later kernels load all of them at once, before they know which ones exist
         split->splitters[threadIdx.x] = 0;
         set_bucket(buckets, threadIdx.x, {});
     }
@@ -467,7 +467,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
 
 /* ---- scatter ------------------------------------------------------------------------------------------- */
 
-/* Room in scratch for the keys of a bucket, from its cursor; if there is not enough, nowhere. */
+/* Room in scratch for the keys of a bucket, from its cursor. If there is not enough, the keys go nowhere. */
 template <typename K>
 struct goals_with_room {
     K *scratch;
@@ -494,7 +494,7 @@ struct goals_with_room {
     }
 };
 
-/* The piece that has a tile: the last one that begins at this tile or before. Empty pieces have none. */
+/* The piece that has a tile: the last one that begins at this tile or before. Empty pieces have no tiles. */
 static __device__ const struct piece &piece_of_tile(const struct pieces &pieces, uint32_t tile)
 {
     int piece = 0;
@@ -524,8 +524,8 @@ static __device__ void scatter_piece(const FIRST &coding, const struct piece &pi
     scatter<KEYS>(coding, from, valid, split, found, goals, words);
 }
 
-/* beside: run beside the block sorts of the level before, which touch nothing of this one's; then it waits for them as usual_kernel()
- * does for what is before that. */
+/* Scatter all tiles, one block for each. beside: run beside the block sorts of the level before, which touch nothing of this level's.
+ * The last block then waits for them in the end, as that of usual_kernel() waits for rest_kernel(). */
 template <typename K, int KEYS, typename FIRST>
 static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
     scatter_kernel(const __grid_constant__ FIRST coding, const __grid_constant__ struct pieces pieces,
@@ -536,14 +536,14 @@ static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
         let_next_be_sent();
     else
         wait_for_kernels_before();
-    if (level.region_counts && level.head->is_done) // others need not wait to know
+    if (level.region_counts && level.head->is_done) // other levels need not wait for this word
         return;
     scatter_piece<KEYS>(coding, piece_of_tile(pieces, blockIdx.x), blockIdx.x, scratch, level, words);
     if (beside && blockIdx.x == gridDim.x - 1)
         wait_for_kernels_before();
 }
 
-/* The segments that have overflowed; by few blocks, as it is seldom that there are any. */
+/* Scatter the segments that have overflowed once more; by few blocks, because there rarely are any. */
 template <typename K, int KEYS>
 static __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS)
     scatter_again_kernel(const __grid_constant__ struct coding coding,

@@ -8,14 +8,14 @@ enum {
     LEVEL_SEGMENTS = 128,             /* at a time, at most */
     LEVEL_ALONE_SEGMENTS = 16,        /* the same after the only level of a small sort */
     LEVEL_PIECES = ENGINE_PIECES_MAX, /* of all of them */
-    ALONE_MORE_ROOM = 2 << 20,        /* keys of scratch beyond three for each, at most */
-    LEFT_KEYS_OF_PART = 256,          /* of a segment that was left, on average */
-    LEFT_PARTS_MIN = 64               /* so many at least, which bounds the number of levels */
+    ALONE_MORE_ROOM = 2 << 20,        /* keys of scratch beyond three for each key, at most */
+    LEFT_KEYS_OF_PART = 256,          /* in a part of a segment that was left, on average */
+    LEFT_PARTS_MIN = 64               /* parts at least, which bounds the number of levels */
 };
 
 struct segment {
     uint64_t scratch_first, out_first; /* its first place in both */
-    int64_t left; /* it is this one of those that a level before has left; -1: it is not */
+    int64_t left; /* its number among the buckets that a level before has left; -1: it is none of them */
 };
 
 struct piece {
@@ -25,7 +25,7 @@ struct piece {
     uint32_t first_tile;
 };
 
-/* By value, to kernels: 4 KiB is what every driver takes. */
+/* Passed to kernels by value: every driver takes 4 KiB of parameters. */
 struct segments {
     int count;
     struct segment segment[LEVEL_SEGMENTS];
@@ -37,13 +37,13 @@ struct pieces {
 };
 static_assert(sizeof(struct segments) <= 3600 && sizeof(struct pieces) <= 3600, "parameters of a kernel");
 
-/* A bucket; limit 0: it is of one value, and its keys go nowhere. */
+/* A bucket. If limit is 0, the bucket is of one value, and its keys go nowhere. */
 struct bucket {
     uint64_t cursor, begin, limit; /* places in scratch */
 };
 
-/* Where buckets are kept. Tiles that start together all ask the cursors of the same buckets, so the L2 cache should have few sectors
- * to change, and in many places: cursors of neighbours share a sector, and have a line alone.
+/* How buckets are kept. Tiles that start together all ask the cursors of the same buckets, so the L2 cache should have few sectors to
+ * change, and these in many places: the cursors of neighbouring buckets share a sector, and a line has no other cursors.
  *
  *     line 0     cursors 0 1 2 3 | begins 0 1 2 3 | limits 0 1 2 3 | extents 0 1 2 3
  *     line 1     cursors 4 5 6 7 | ... */
@@ -51,7 +51,7 @@ enum { BUCKETS_OF_LINE = 4 };
 
 struct alignas(128) bucket_line {
     uint64_t cursors[BUCKETS_OF_LINE], begins[BUCKETS_OF_LINE], limits[BUCKETS_OF_LINE];
-    uint64_t extents[BUCKETS_OF_LINE]; /* of regions: one that it has begun of late (extents.cuh) */
+    uint64_t extents[BUCKETS_OF_LINE]; /* of regions: an extent that each has begun of late (extents.cuh) */
 };
 
 static __device__ void set_bucket(struct bucket_line *lines, int number, const struct bucket &bucket)
@@ -79,15 +79,15 @@ struct bucket_task {
     even_parts<K> known;
 };
 
-/* What is done with other buckets: a large block sort; a value is written anew; a giant is copied. */
+/* What is done with other buckets: a large block sort, writing a value anew, or copying a giant. */
 enum rest_kind : uint32_t { REST_SORT, REST_FILL, REST_COPY };
 
-/* Of a long bucket that is filled or copied there are several. */
+/* A task for one of these. A long bucket that is filled or copied has several. */
 struct rest_task {
     uint64_t begin, goal; /* in scratch, in out */
     uint32_t count;
     enum rest_kind kind;
-    uint32_t number; /* filled: of its bucket; copied: its place among those that are left */
+    uint32_t number; /* filled: that of its bucket; copied: its place among the buckets left */
 };
 
 /* A giant that is left. */
@@ -97,8 +97,8 @@ struct left_bucket {
     uint32_t lock;
 };
 
-/* The memory in which regions lie (extents.cuh): `near`, then `far`, cut into extents. A row has those of a region in order, each as one
- * more than its number; 0: it is not taken yet. */
+/* The memory in which regions lie (extents.cuh): `near`, then `far`, cut into extents. A row has the extents of a region in order, each
+ * as one more than its number; 0 if it is not taken yet. */
 template <typename K>
 struct extents {
     K *near_keys, *far_keys;
@@ -107,7 +107,7 @@ struct extents {
     int64_t keys;        /* of an extent */
     uint32_t row_count, row_length;
     uint32_t *rows;  /* [row_count][row_length]; NULL: there are no extents */
-    uint32_t *taken; /* how many are */
+    uint32_t *taken; /* how many are taken */
 };
 
 template <typename K>
@@ -119,7 +119,7 @@ static __device__ K *begin_of_extent(const struct extents<K> &extents, uint32_t 
 
 /* What a level counts. */
 struct level_head {
-    uint32_t is_done;  /* nothing is to be scattered: after the count of a first level */
+    uint32_t is_done;  /* after the count of a first level: nothing is to be scattered */
     uint32_t is_mixed; /* the sample of a first level goes up and down, and some of it has to move */
     uint32_t any_overflow;
     uint32_t arrived;          /* blocks of an only segment's split */
@@ -143,8 +143,8 @@ struct level_tables {
     uint8_t *found;                      /* of a first level: the region of each key (count.cuh); or NULL */
     const struct left_bucket *left;      /* by levels before */
     struct left_bucket *next_left;       /* [left_room] for levels behind */
-    uint32_t *left_count;                /* of all levels since it was last settled */
-    uint32_t left_room;                  /* what is beyond is only counted */
+    uint32_t *left_count;                /* of all levels since what they left was last settled */
+    uint32_t left_room;                  /* buckets beyond it are only counted */
     bool zeroes_left_count;              /* the level is the first one of a sort */
     struct segment *segments;            /* [segments] */
     int64_t *counts;                     /* [segments] keys */
@@ -153,9 +153,9 @@ struct level_tables {
     struct bucket_line *buckets;         /* [segments][SPLIT_BUCKETS / BUCKETS_OF_LINE] */
     struct bucket_task<K> *usual;        /* [segments * SPLIT_BUCKETS] */
     struct rest_task *rest;              /* [one for each bucket, and one for run_keys of its keys] */
-    struct extents<K> extents; /* of a first level; of that behind it, whose pieces are rows of them */
+    struct extents<K> extents; /* of a first level, and of the level behind it, whose pieces are their rows */
     K *samples;                          /* [segments][SAMPLE_MAX] */
-    K *sorted;                           /* [SAMPLE_MAX] of the first one */
+    K *sorted;                           /* [SAMPLE_MAX] the first one, sorted */
 };
 
 template <typename K>
@@ -168,8 +168,8 @@ static __device__ struct bucket_line *buckets_of_segment(const struct level_tabl
 struct level_plan {
     int linear_keys, tree_keys; /* of a bucket, on average: of a linear split, of a tree */
     int sample_of_bucket;       /* keys */
-    int sample_most;            /* of all, at most; of an only segment no more than RANKED_SAMPLE */
-    int run_keys;               /* of a bucket that is filled or copied: as one task */
+    int sample_most;            /* keys of a sample at most; of an only segment no more than RANKED_SAMPLE */
+    int run_keys;               /* of a bucket that is filled or copied, in one task */
     bool is_alone;              /* there is no other level, and as much scratch as it likes */
     bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), as all others wait for it */
     int most_buckets;           /* of a segment */

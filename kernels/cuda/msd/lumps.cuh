@@ -1,14 +1,16 @@
-/* Do keys of 4 bytes lie in lumps? Then many levels split codes of key and position, and rung 7 takes the same time as ever.
+/* Do keys of 4 bytes lie in lumps? If so, it takes many levels to split their codes of key and position, while rung 7 takes the same
+ * time as ever.
  *
- * The codes of a small sample are put in order. Where keys are spread smoothly, however unevenly over all, a gap between neighbours in it
- * is about as wide as the next one, and hardly ever 2^LUMP_GAP_LOG times; where they are not, wide gaps lie beside narrow ones:
+ * The codes of a small sample are put in order. If keys are spread smoothly, however unevenly over the whole range, a gap between
+ * neighbours in the sample is about as wide as the next gap, and hardly ever 2^LUMP_GAP_LOG times as wide. If they are not, wide gaps
+ * lie beside narrow ones:
  *
  *     gauss    10 | 24 | 31 | 45 | 51 | 60             gaps 14 7 14 6 9
  *     lumps    10 | 11 | 12 | 9012 | 9013 | 9014       gaps 1 1 9000 1 1: edges at 12 and 9012
  *
- * Keys that come in order are said to have none, as the sort of codes finds out that they do.
+ * Keys that come in order are said to have no lumps, because the sort of codes finds out that they are in order.
  *
- * Rejected The evenness of parts of the range (split.cuh): normal and log-uniform keys lack it, and go well by codes. */
+ * Rejected The evenness of parts of the range (split.cuh): normal and log-uniform keys lack it, and yet sort well by codes. */
 #ifndef LUMPS_CUH
 #define LUMPS_CUH
 
@@ -18,7 +20,7 @@
 
 enum lumps_verdict { LUMPS_UNKNOWN, LUMPS_NONE, LUMPS_FOUND };
 
-/* One block. numbering: of keys [count], at least LUMP_SAMPLE; how they become codes. */
+/* One block. numbering: how keys [count], at least LUMP_SAMPLE of them, become codes. */
 template <typename S>
 static __global__ void __launch_bounds__(LUMP_SAMPLE)
     look_for_lumps_kernel(const __grid_constant__ struct numbering<S> numbering, int64_t count,
@@ -47,7 +49,7 @@ static __global__ void __launch_bounds__(LUMP_SAMPLE)
         *verdict = descends && edges > LUMP_EDGES ? LUMPS_FOUND : LUMPS_NONE;
 }
 
-/* Waits for STREAM_WORK. Keys as the kernel takes them. */
+/* *found: do the keys [count], which are as the kernel takes them, lie in lumps? Waits for STREAM_WORK. */
 template <typename S>
 static hsort_status look_for_lumps(struct cuda_engine *engine, const struct numbering<S> &numbering,
                                    int64_t count, bool *found)

@@ -5,25 +5,29 @@
  *     more           two levels:    keys    --- first level ---> extents
  *                                   extents --- a level for some regions at a time ---> scratch ---> out
  *
- * Extents (extents.cuh) lie in spare memory. Regions go to out in order, so until the last ones its end is free, and is scratch:
+ * Extents (extents.cuh) lie in spare memory. Regions go to out in order, so the end of out is free until the last regions, and is
+ * scratch:
  *
  *     out     | sorted | these regions | scratch of these |         of the next ones, and so on
  *
- * Where the keys come from spare memory, where they are too many for regions in extents, and for what a level has left, there are no
- * extents: the first level is counted before it is scattered, without gaps:
+ * There are no extents if the keys come from spare memory, if they are too many for regions in extents, or for what a level has left.
+ * The first level is then counted before it is scattered, without gaps:
  *
  *                                   keys    --- first level, counted ---> via
  *                                   via     --- a level for some regions at a time ---> scratch ---> out
  *
- * `via` is spare memory for what comes from out, otherwise out itself, whose regions leave for scratch before they are written.
- * Numbered keys of two levels become codes in the first load; where only their positions are wanted, the last store is to these, and
- * not to out (coding.cuh).
+ * `via` is spare memory for keys that come from out. Otherwise it is out itself, whose regions leave for scratch before they are
+ * written.
  *
- * Buckets that no block can sort, and regions that no batch has room for, lie in out at last; each is a segment of another
- * level, split into parts of its exact range: a first level, if no batch has room for it. That is seldom, as a sample has to be
- * wrong first, or the keys more than two levels have blocks for. It ends: such a level leaves little more than 1 / LEFT_PARTS_MIN of
- * a range, and the last one fills in a single value, so keys of 16 bytes take at most 23 of them, of 8 bytes twelve, of 4 bytes
- * seven; of large segments, with 1 / SPLIT_BUCKETS, 14, eight and five. Parts of a first level are sampled once more, each time.
+ * Numbered keys that take two levels become codes when they are first loaded. If only their positions are wanted, the last store goes to
+ * these, and not to out (coding.cuh).
+ *
+ * Buckets that no block can sort, and regions that no batch has room for, end up in out unsorted. Each is a segment of another level,
+ * which splits it into parts of its exact range; that level is a first level if no batch has room for the segment. This is rare: it
+ * takes a bad sample, or more keys than two levels have blocks for. It ends: such a level leaves little more than 1 / LEFT_PARTS_MIN of
+ * a range, and the last one fills in a single value. So keys of 16 bytes take at most 23 such levels, keys of 8 bytes twelve, and keys
+ * of 4 bytes seven; large segments, with 1 / SPLIT_BUCKETS, take 14, eight and five. Parts of a first level are sampled once more, each
+ * time.
  *
  * kernels/README.md has the chapter, with an example. */
 #include "kernels/cuda/msd/batches.cuh"
@@ -32,8 +36,8 @@
 
 /* ---- the workspace: tables of a level | of the first level | what is left | scratch | heads, rows, extents ---- */
 
-/* Keys of a batch that has its scratch in the workspace, at most: as many as a batch may have at all, if their scratch is a small
- * part of the device's memory, otherwise a share of all keys. More keys never have fewer. */
+/* The most keys of a batch that has its scratch in the workspace: as many as a batch may have at all, if their scratch is a small part
+ * of the device's memory; otherwise a share of all keys. More keys never have a smaller batch. */
 template <typename K>
 static int64_t keys_of_batch(const struct cuda_engine *engine, int64_t count)
 {
@@ -51,7 +55,7 @@ struct msd_memory {
     struct left_bucket *left[2]; /* those of a level before, and of this one; by turns */
     K *scratch;
     int64_t scratch_room; /* keys */
-    struct extents<K> extents; /* but for where its near keys are */
+    struct extents<K> extents; /* near_keys is not set */
     struct level_head *heads;  /* [regions] of batches; the rows of the extents are behind them */
     size_t bytes;
 };
@@ -73,14 +77,14 @@ static struct msd_memory<K> lay_out(const struct cuda_engine *engine, void *work
         memory.first.region_counts = take_array<struct region_counts>(&next, 1);
         memory.first.left_count = memory.level.left_count;
     }
-    memory.level.left_room = (uint32_t)(count / huge_keys<K>(engine) + 2); // there are no more giants
+    memory.level.left_room = (uint32_t)(count / huge_keys<K>(engine) + 2); // there cannot be more giants
     for (int i = 0; i < 2; i++)
         memory.left[i] = take_array<struct left_bucket>(&next, memory.level.left_room);
     memory.scratch_room =
         is_alone ? scratch_keys(count, true)
                  : max(scratch_keys(batch) + LEVEL_SEGMENTS * scratch_keys(0),
                        divide_up(count + FOUND_ROOM,
-                                 (int64_t)sizeof(K))); // the first level notes a byte of each key
+                                 (int64_t)sizeof(K))); // the first level notes a byte for each key
     memory.scratch = take_array<K>(&next, memory.scratch_room);
     if (in_extents) {
         memory.heads = take_array<struct level_head>(&next, regions);
@@ -97,14 +101,14 @@ template <typename K, typename LAST>
 struct msd_sort {
     struct cuda_engine *engine;
     struct msd_memory<K> memory;
-    LAST last;                               /* as keys are stored */
-    typename stored_as<K, LAST>::type *goal; /* [count] and where: out, or positions */
+    LAST last;                               /* how keys are stored */
+    typename stored_as<K, LAST>::type *goal; /* [count] and where: out, or the positions */
     K *out, *spare;                          /* [count] each; codes that wait for another level lie in out */
     K *scratch; /* [scratch_room] of a level: memory.scratch, or all of spare while that is not in use */
     int64_t scratch_room;
 };
 
-/* For levels behind the first one. */
+/* The sort for levels behind the first one: with the workspace's own scratch, and without zeroing left_count. */
 template <typename K, typename LAST>
 static struct msd_sort<K, LAST> with_own_scratch(struct msd_sort<K, LAST> sort) {
     sort.scratch = sort.memory.scratch;
@@ -135,7 +139,8 @@ static hsort_status flush_level(const struct msd_sort<K, LAST> &sort, struct lev
     return HSORT_OK;
 }
 
-/* Add keys from [count], codes, as a segment for out [count] from `first` on; before, queue a level if it is full. */
+/* Add codes `from` [count] as a segment that goes to out [count] from `first` on. If the level so far has no room for it, queue that
+ * level first. */
 template <typename K, typename LAST>
 static hsort_status batch_segment(const struct msd_sort<K, LAST> &sort, const K *from, int64_t first,
                                   int64_t count, int left, struct level_input *input)
@@ -153,8 +158,8 @@ static int64_t keys_of_region(const struct cuda_engine *engine, int64_t count)
     return divide_up(count, most_regions<K>(engine, count));
 }
 
-/* Of a tree there are no more regions than a byte can tell, if they are then not too large for one level more; nor for its
- * samples, which may be small. */
+/* How the first level splits. A tree has no more regions than a byte can tell, unless they would then be too large for one more level,
+ * or for its samples, which may be small. */
 template <typename K>
 static struct level_plan plan_of_first(const struct cuda_engine *engine, int64_t count)
 {
@@ -164,7 +169,7 @@ static struct level_plan plan_of_first(const struct cuda_engine *engine, int64_t
     return plan_of_regions(keys, noted <= most ? max(keys, noted) : keys, true);
 }
 
-/* Queue the first level of keys from [count], which are for [count] places from `begin` on: into via [count], unless they
+/* Queue the first level of keys `from` [count], which belong in [count] places from `begin` on. They go into via [count], unless they
  * can stay where they are. */
 template <typename K, typename LAST, typename FIRST, typename S>
 static hsort_status queue_first(const struct msd_sort<K, LAST> &sort, const FIRST &first, const S *from,
@@ -173,7 +178,7 @@ static hsort_status queue_first(const struct msd_sort<K, LAST> &sort, const FIRS
     struct level_tables<K> level = sort.memory.first;
     struct level_input input = {};
     level.left = sort.memory.level.left;
-    // which no other level needs yet. Not sort.scratch: all of spare may be where the keys come from
+    // memory that no other level needs yet. Not sort.scratch, which may be spare, and so where the keys come from
     level.found = (uint8_t *)sort.memory.scratch;
     add_segment(&input, count, begin, left);
     add_piece(&input, from, count, tile_keys<K>(sort.engine));
@@ -181,11 +186,11 @@ static hsort_status queue_first(const struct msd_sort<K, LAST> &sort, const FIRS
     TRY(queue_count(sort.engine, first, from, count, level, NULL));
     TRY(queue_places(sort.engine, true, level));
     TRY(queue_scatter(sort.engine, first, input, level, via));
-    // of the rest only values that are written anew
+    // the rest has only values that are written anew
     return queue_rest(sort.engine, sort.last, level, 0, via, sort.goal + begin);
 }
 
-/* Are keys that are in order also where and what they are to be? */
+/* Are keys that are in order already where they are to be, and in the form that they are to have? */
 template <typename K>
 static bool can_stay(const struct coding &first, const struct coding &last, const K *from, const K *to)
 {
@@ -198,7 +203,7 @@ static bool can_stay(const FIRST &, const LAST &, const S *, const T *)
     return false;
 }
 
-/* Queue what is left to do for keys that are in order, or the wrong way round. */
+/* Queue what is left to do for keys that are in order, or in the reverse order. */
 template <typename K, typename LAST, typename FIRST, typename S>
 static hsort_status queue_ordered(const struct msd_sort<K, LAST> &sort, const FIRST &first, const S *from,
                                   int64_t begin, int64_t count, enum first_verdict verdict)
@@ -216,8 +221,8 @@ static hsort_status queue_ordered(const struct msd_sort<K, LAST> &sort, const FI
                          count);
 }
 
-/* Sort keys from [count] into the goal [count] from `begin` on, by way of via [count]: out there, or memory that overlaps
- * neither it nor the keys. left: of those that a level before has left; -1: of none. */
+/* Sort keys `from` [count] into the goal [count] from `begin` on, by way of via [count]: the same places of out, or memory that overlaps
+ * neither these places nor the keys. left: their number among the buckets that a level before has left; -1: they are none of them. */
 template <typename K, typename LAST, typename FIRST, typename S>
 static hsort_status sort_large(const struct msd_sort<K, LAST> &sort, const FIRST &first, const S *from,
                                K *via, int64_t begin, int64_t count, int left)
@@ -233,7 +238,7 @@ static hsort_status sort_large(const struct msd_sort<K, LAST> &sort, const FIRST
     const auto fits = [&](const struct region_answer &region) {
         return region.keys == 0 || region.is_one_value || scratch_keys(region.keys) <= sort.scratch_room;
     };
-    // first, as the levels tell how many are left
+    // these first, because the levels tell how many are left
     for (int i = 0; i < SPLIT_BUCKETS; at += regions[i++].keys) {
         if (!fits(regions[i]))
             TRY(leave_region(sort.engine, sort.memory.level, via + at, sort.out, begin + at,
@@ -247,7 +252,7 @@ static hsort_status sort_large(const struct msd_sort<K, LAST> &sort, const FIRST
     return flush_level(sort, &input);
 }
 
-/* Planned regions from `first` on to `end` as the input of a level; their pieces are rows of extents. */
+/* The planned regions from `first` on, up to `end`, as the input of a level; their pieces are rows of extents. */
 template <typename K>
 static struct level_input input_of(const struct cuda_engine *engine, const struct region_batches *plan,
                                    int first, int end, const struct extents<K> &extents)
@@ -263,7 +268,7 @@ static struct level_input input_of(const struct cuda_engine *engine, const struc
     return input;
 }
 
-/* Sort the planned regions: first the splits of all, as many as fit a launch at a time, so that no batch waits for them. */
+/* Sort the planned regions. The splits of all are made first, as many at a time as a launch takes, so that no batch waits for them. */
 template <typename K, typename LAST>
 static hsort_status sort_batches(const struct msd_sort<K, LAST> &sort, const struct region_batches *plan,
                                  const struct level_tables<K> &level)
@@ -286,7 +291,7 @@ static hsort_status sort_batches(const struct msd_sort<K, LAST> &sort, const str
     return HSORT_OK;
 }
 
-/* Sort keys from [count] into the goal [count] by way of extents. */
+/* Sort keys `from` [count] into the goal [count] by way of extents. */
 template <typename K, typename LAST, typename FIRST, typename S>
 static hsort_status sort_by_extents(const struct msd_sort<K, LAST> &sort, const FIRST &first, const S *from,
                                     int64_t count)
@@ -312,14 +317,14 @@ static hsort_status sort_by_extents(const struct msd_sort<K, LAST> &sort, const 
         return queue_ordered(sort, first, from, 0, count, verdict);
     plan_region_batches(regions, count, sort.memory.scratch_room, &plan);
     TRY(sort_batches(sort, &plan, next));
-    // not sooner, as scratch was there
+    // not sooner, because scratch was where they go
     for (int i = 0; i < plan.left_count; i++) {
         const struct planned_region *left = &plan.left[i];
         TRY(leave_region(sort.engine, next,
                          next.extents.rows + (int64_t)left->number * next.extents.row_length, sort.out,
                          left->first, left->keys));
     }
-    return queue_rest(sort.engine, sort.last, level, 0, (K *)NULL, sort.goal); // values that are written anew
+    return queue_rest(sort.engine, sort.last, level, 0, (K *)NULL, sort.goal); // the values that are written anew
 }
 
 /* Sort what the levels so far have left in out. */
@@ -342,7 +347,7 @@ static hsort_status sort_left(const struct msd_sort<K, LAST> &sort, const struct
     return HSORT_OK;
 }
 
-/* How many buckets the levels have left that were queued since there were `before`: the last one tells it, early,
+/* How many buckets have the levels left that were queued since engine->levels was `before`? The last of these levels tells it, early,
  * while its block sorts run. */
 static hsort_status wait_for_left(struct cuda_engine *engine, uint32_t before, uint32_t *count)
 {
@@ -355,8 +360,7 @@ static hsort_status wait_for_left(struct cuda_engine *engine, uint32_t before, u
     return HSORT_OK;
 }
 
-/* Sort what levels have left, until nothing is; `before`: as above. Returns when that is known; the last level may
- * still be at work. */
+/* Sort what levels have left, until nothing is left. before: as above. Returns when that is known; the last level may still be at work. */
 template <typename K, typename LAST>
 static hsort_status settle_left(struct msd_sort<K, LAST> sort, uint32_t before)
 {
@@ -375,7 +379,7 @@ static hsort_status settle_left(struct msd_sort<K, LAST> sort, uint32_t before)
     }
 }
 
-/* Where the sorted keys are wanted: what stores them last can do so anywhere. */
+/* Where the sorted keys are wanted. The kernels that store them last can do so anywhere. */
 template <typename K>
 static K *goal_of(const struct sort_args *args)
 {
@@ -383,9 +387,8 @@ static K *goal_of(const struct sort_args *args)
     return (K *)(in_scratch ? args->scratch_keys : args->keys);
 }
 
-/* How the only level of a sort splits: into smaller buckets, so that all multiprocessors have some and the last block
- * ends soon; by a smaller sample, as all others wait for those that sort it. Where that would make too many buckets, into larger
- * ones. */
+/* How the only level of a sort splits: into smaller buckets, so that all multiprocessors have some and the last block ends soon; and by
+ * a smaller sample, because all other blocks wait for those that sort it. If that would make too many buckets, they are larger. */
 template <typename K>
 static struct level_plan plan_alone(const struct cuda_engine *engine, int64_t count)
 {
@@ -415,7 +418,7 @@ static hsort_status queue_alone(const struct msd_sort<K, coding> &sort, const st
                                plan_alone<K>(sort.engine, count), level, sort.scratch, sort.out);
 }
 
-/* The same: by small tiles, so that all multiprocessors have some; by blocks for large buckets. */
+/* The same: by small tiles, so that all multiprocessors have some, if keys are few; into buckets for large blocks, if they are many. */
 template <typename K>
 static hsort_status sort_alone(const struct msd_sort<K, coding> &sort, const struct source<K> &source,
                                int64_t count)
@@ -427,7 +430,7 @@ static hsort_status sort_alone(const struct msd_sort<K, coding> &sort, const str
     return queue_alone<LEVEL_LARGE_BUCKETS>(sort, source, count);
 }
 
-/* What a sort works on, and into which codes or keys. from: where the keys come from. */
+/* What a sort works on. from: where the keys come from. last: how they are stored. */
 template <typename K, typename LAST>
 static struct msd_sort<K, LAST> begin_sort(struct cuda_engine *engine, const struct sort_args *args,
                                            const void *from, const LAST &last) {
@@ -442,7 +445,7 @@ static struct msd_sort<K, LAST> begin_sort(struct cuda_engine *engine, const str
     sort.out = goal_of<K>(args);
     sort.spare = sort.out == scratch ? (K *)args->keys : scratch;
     sort = with_own_scratch(sort);
-    if (from != sort.out && args->count > sort.scratch_room) { // nothing goes by way of it
+    if (from != sort.out && args->count > sort.scratch_room) { // then `via` is not spare
         sort.scratch = sort.spare;
         sort.scratch_room = args->count;
     }
@@ -506,7 +509,7 @@ static __global__ void __launch_bounds__(RANK_THREADS)
     place_by_ranks<RANK_THREADS>(coding, from, count, blockIdx.x, to, others);
 }
 
-/* From keys that are already where they are wanted, a copy: no key may be overwritten that others have yet to read. */
+/* Sort few keys. Keys that are already where they are wanted are copied first: no key may be overwritten that others have yet to read. */
 template <typename K>
 static hsort_status sort_few(struct cuda_engine *engine, struct sort_args *args)
 {
@@ -526,8 +529,8 @@ static hsort_status sort_few(struct cuda_engine *engine, struct sort_args *args)
 
 /* ---- the rung ------------------------------------------------------------------------------------------ */
 
-/* What another rung sorts: values have to keep their order, which a scatter does not; and a device may lack the shared
- * memory. Rung 7, but for keys of 16 bytes, which it does not take. */
+/* Does another rung sort this? Values have to keep their order, which a scatter does not; and a device may lack the shared memory. The
+ * other rung is rung 7, except for keys of 16 bytes, which rung 7 does not take. */
 static bool is_for_another(const struct cuda_engine *engine, const struct sort_args *args)
 {
     return args->value_bytes > 0 || !can_sort_by_levels(engine);
@@ -538,7 +541,7 @@ static bool is_for_cub(const struct sort_args *args)
     return args->value_bytes == 0 && args->key_bytes == sizeof(uint128);
 }
 
-/* Numbered keys of 4 bytes and two levels become codes of 8 as they are loaded; others in a pass before. */
+/* Numbered keys of 4 bytes that take two levels become codes of 8 bytes as they are loaded; others become codes in a pass before. */
 static hsort_status sort_any_numbered(struct cuda_engine *engine, struct sort_args *args)
 {
     return args->key_bytes == 8 && args->raw->map.key_bytes == 4 &&
@@ -559,7 +562,7 @@ extern "C" hsort_status rung_8_msd_workspace(struct cuda_engine *engine, const s
     return with_key_type(args->key_bytes, [&](auto key) {
         typedef decltype(key) K;
         *bytes = lay_out<K>(engine, NULL, args->count).bytes;
-        // one level, and extents, may take more for fewer keys
+        // one level, and extents, may take more memory for fewer keys
         for (const int64_t fewer : {(int64_t)own_size<K>(engine, MSD_ALONE_KEYS), most_in_extents<K>(engine)}) {
             if (args->count > fewer)
                 *bytes = max(*bytes, lay_out<K>(engine, NULL, fewer).bytes);

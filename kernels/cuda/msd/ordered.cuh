@@ -1,7 +1,7 @@
-/* A level that keeps the order of equal keys, for keys that have a value each: keys and values [count] each are scattered to
- * the buckets of their segments, and the elements of a bucket stay in the order they came in.
+/* A level that keeps the order of equal keys, for keys that have a value each: keys and values [count] are scattered to the buckets of
+ * their segments, and the elements of a bucket stay in the order they came in.
  *
- * So an element's place is not what a cursor in memory returns, as in scatter.cuh. Each block has a tile of a segment, and all
+ * So a cursor in memory cannot say where an element goes, as it does in scatter.cuh. Instead each block has a tile of a segment, and all
  * tiles are counted first:
  *
  *     tile                   0: a b a    1: b b c    2: a c a
@@ -9,12 +9,12 @@
  *     before it, by columns  0 0 0       2 1 0       2 3 1           totals 4 3 2, so a begins at 0, b at 4, c at 7
  *     places                 0 4 1       5 6 7       2 8 3
  *
- * Inside of a tile keys are ranked as in rung 7 (radix_tile.cuh). Buckets are full to the last place: nothing overflows, and
- * scratch for all is as many places as there are elements.
+ * Inside of a tile keys are ranked as in rung 7 (radix_tile.cuh). Buckets are full to the last place: nothing overflows, and scratch for
+ * all has as many places as there are elements.
  *
  * Rejected A look-back instead of rows: it finds places among keys of one bucket, but where the bucket begins has to be counted
  *          all the same; and blocks wait for each other. Positions that travel along, and a scatter that keeps no order: four or
- *          eight bytes more of each element in each pass, which cost more than ranks in order do. */
+ *          eight more bytes for each element in each pass, which cost more than ranking in order. */
 #ifndef ORDERED_CUH
 #define ORDERED_CUH
 
@@ -34,19 +34,19 @@ enum {
 template <typename K, typename V>
 struct pair_array {
     K *keys;
-    V *values; /* NULL, of what is loaded: the value of each element is its place in the array */
+    V *values; /* NULL, in what is loaded: the value of each element is its place in the array */
 };
 
 /* The tables of a level beside those of level_tables.cuh. */
 struct ordered_tables {
     uint32_t
-        *rows; /* [tiles][ORDERED_BUCKETS] counted; then, of the same segment, the elements of tiles before */
+        *rows; /* [tiles][ORDERED_BUCKETS] the counts of a tile; then those of all tiles before it in its segment */
     uint32_t *totals; /* [segments][ORDERED_BUCKETS] */
     uint32_t *begins; /* [segments][ORDERED_BUCKETS] where each bucket begins */
     uint8_t *found;   /* [tiles][FOUND_OF_TILE] the bucket of each key, where it took a tree to find it */
 };
 
-/* Bytes for the notes of a tile, such that those of each begin aligned (count.cuh). */
+/* Bytes for the notes of a tile, such that the notes of each tile begin aligned (count.cuh). */
 static constexpr int64_t FOUND_OF_TILE = ORDERED_TILE + 2 * FOUND_ROOM;
 
 /* ---- count --------------------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static __device__ struct tile_place tile_of_block(const struct pieces &pieces, c
             (const K *)piece.keys - keys + in_piece};
 }
 
-/* The row of each tile. keys [all]: those of the array. */
+/* Count the row of each tile. keys [all]: those of the array. */
 template <typename K>
 static __global__ void __launch_bounds__(ROW_THREADS, 2)
     count_rows_kernel(const __grid_constant__ struct coding coding,
@@ -100,7 +100,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2)
     }
 }
 
-/* Tiles of a segment, the first piece of which is known. */
+/* How many tiles a segment has, whose first piece is `piece`. */
 static __device__ int64_t tiles_of_segment(const struct pieces &pieces, int segment, int piece)
 {
     int64_t tiles = 0;
@@ -109,8 +109,8 @@ static __device__ int64_t tiles_of_segment(const struct pieces &pieces, int segm
     return tiles;
 }
 
-/* Sum the rows of a segment up, by columns: COLUMNS of them are a block's, which cuts them into parts. Block y of the grid has
- * segment y. */
+/* Sum up the rows of a segment, column by column. A block has COLUMNS columns, each of which it cuts into parts. Row y of the grid is
+ * for segment y. */
 template <int COLUMNS>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
     sum_rows_kernel(const __grid_constant__ struct pieces pieces, struct ordered_tables ordered)
@@ -146,9 +146,11 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 
 /* ---- buckets ------------------------------------------------------------------------------------------- */
 
-/* Each segment by a block: where its buckets begin, and what becomes of them. Blocks sort up to `usual` elements, larger ones up
- * to `most`; a bucket of one value is copied. told, not NULL: the level is the first of several; the host is told of each bucket,
- * and sorts those of several values by another level. leave: so are those of one value, as all of them may change ranks. */
+/* Find where the buckets of each segment begin, and what becomes of them: one block for each segment. Usual blocks sort up to `usual`
+ * elements, larger ones up to `most`; a bucket of one value is copied.
+ *   told   not NULL: the level is the first of several. The host is told of each bucket, and sorts buckets of several values by another
+ *          level
+ *   leave  buckets of one value, too, wait for another level, because all buckets may change ranks */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     list_pairs_kernel(int usual, int most, bool leave, struct level_tables<K> level,
@@ -199,8 +201,8 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     *verdict = stays ? FIRST_SORTED : FIRST_SPLIT;
 }
 
-/* The extremes of what levels have left, buckets [count] of `keys`: for parts of their exact range. Blocks of row y have bucket y
- * and every gridDim.y-th behind it. */
+/* Find the extremes of the buckets [count] of `keys` that levels have left, so that these can be split into parts of their exact range.
+ * The blocks of row y have bucket y and every gridDim.y-th bucket behind it. */
 template <typename K>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
     extremes_of_left_kernel(const K *keys, struct left_bucket *left, uint32_t count)
@@ -224,7 +226,8 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 
 /* ---- scatter ------------------------------------------------------------------------------------------- */
 
-/* The dynamic shared memory of a scatter in order: the groups' tables, then keys, then values; and the bucket of each place. */
+/* The dynamic shared memory of a scatter in order: the tables of the groups, then keys, then values, in the same memory; and the bucket
+ * of each place. */
 template <typename K, typename V>
 struct ordered_tile {
     union {
@@ -235,8 +238,8 @@ struct ordered_tile {
     uint8_t buckets[ORDERED_TILE];
 };
 
-/* The buckets of keys that a thread has loaded by rows of a tile, from what the count has noted or by a product; of those that do
- * not exist, the last one, so that they stay behind the others. noted: of the tile, or NULL. */
+/* The buckets of keys that a thread has loaded by rows of a tile: as the count has noted them, or by a product. Keys that do not exist
+ * have the last bucket, so that they stay behind the others. noted: the notes of the tile, or NULL. */
 template <int KEYS, typename K>
 static __device__ packed<KEYS, 4> buckets_of_tile(const struct split_head<K> &split, const K (&codes)[KEYS],
                                                   const uint8_t *noted, int valid)
@@ -262,8 +265,8 @@ static __device__ packed<KEYS, 4> buckets_of_tile(const struct split_head<K> &sp
     return buckets;
 }
 
-/* Rank a tile's keys in the order of their buckets: ranks become places in the tile. goals: where the keys of each bucket go, from
- * its first place in the tile on; it becomes less that place. Every thread of the block calls it. */
+/* Rank a tile's keys in the order of their buckets: ranks become places in the tile. goals: where the first key of each bucket goes; the
+ * bucket's first place in the tile is subtracted from it. Every thread of the block calls it. */
 template <int KEYS, typename TILE_MEMORY>
 static __device__ void rank_tile_in_order(const packed<KEYS, 4> &buckets, int valid, TILE_MEMORY &tile,
                                           uint32_t *goals, packed<KEYS, 2> &ranks)
@@ -275,7 +278,7 @@ static __device__ void rank_tile_in_order(const packed<KEYS, 4> &buckets, int va
     if (bin < BINS) {
         own = sum_groups(tile.group_tables, bin);
         if (bin == BINS - 1)
-            own -= ONESWEEP_THREADS * KEYS - valid; // what fills the tile up
+            own -= ONESWEEP_THREADS * KEYS - valid; // without what fills the tile up
     }
     const uint32_t first = sum_of_bins_before(own);
     if (bin < BINS) {
@@ -294,8 +297,8 @@ static __device__ void rank_tile_in_order(const packed<KEYS, 4> &buckets, int va
     __syncthreads();               // keys take the tables' memory
 }
 
-/* Store what lies in a tile in order of buckets. To keep the places of the keys for the values takes registers that cost more than
- * to look the buckets up again. */
+/* Store what lies in a tile in the order of its buckets. Keeping the places of the keys for the values would take registers, which cost
+ * more than looking the buckets up again. */
 template <int KEYS, typename T>
 static __device__ void store_tile_in_order(const T *in_tile, const uint8_t *buckets, int valid,
                                            const uint32_t *goals, T *__restrict__ to)
@@ -309,7 +312,8 @@ static __device__ void store_tile_in_order(const T *in_tile, const uint8_t *buck
     }
 }
 
-/* A tile's values by rows, from `first` of the array on; or the places of its elements there, counted from `number` on. */
+/* Load a tile's values by rows, from `first` of the array on. If values is NULL, they are the places of the tile's elements in the
+ * array, counted from `number` on. */
 template <typename V, int KEYS>
 static __device__ void load_values(const V *values, int64_t first, int64_t number, int valid, V (&loaded)[KEYS])
 {
@@ -322,8 +326,8 @@ static __device__ void load_values(const V *values, int64_t first, int64_t numbe
         loaded[k] = (V)(number + first + first_of_thread<KEYS>() + k * GROUP);
 }
 
-/* A tile of elements by each block. The values of those from place `unvalued` on, or of all, if there are none in memory, are their
- * places in the array, counted from `number` on. */
+/* Scatter the elements, one tile for each block. The values of elements from place `unvalued` on, or of all if there are none in memory,
+ * are their places in the array, counted from `number` on. */
 template <typename K, typename V>
 static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     scatter_in_order_kernel(const __grid_constant__ struct coding coding,

@@ -1,16 +1,16 @@
-/* The last step of a sort of pairs: a block sorts the elements of a bucket in shared memory, in a stable way.
+/* The last step of a sort of pairs: a block sorts the elements of a bucket in shared memory, stably.
  *
- * It sorts codes as block_sort.cuh does, whose lowest bits say where in the bucket an element was; so no two are equal, and
- * values find their keys again:
+ * It sorts codes as block_sort.cuh does. The lowest bits of a code say where in the bucket its element was, so no two codes are equal,
+ * and values find their keys again:
  *
  *     elements           7a 3b 7c        lowest key 3, so distances 4 0 4
  *     codes              4|0 0|1 4|2     sorted: 0|1 4|0 4|2
  *     keys, values       3 7 7           of the places 1 0 2: b a c, by way of shared memory
  *
- * Codes have 64 bits, or 32, if the keys have 4 bytes and their range leaves enough for the places. That of keys of 8 bytes may leave too
- * few of 64: then the lowest bits of the distances are left out. Most often neighbours are in order all the same: few bits are left
- * out, and a bucket has few keys. Where they are not, the bucket is sorted in two rounds instead, by the bits that were left out and,
- * in the order of these, by the others. */
+ * Codes have 64 bits; or 32, if the keys have 4 bytes and their range leaves enough bits for the places. The range of keys of 8 bytes
+ * may leave too few of 64 bits: then the lowest bits of the distances are left out. Most often neighbours are in order all the same,
+ * because few bits are left out and a bucket has few keys. If they are not, the bucket is sorted in two rounds instead: by the bits that
+ * were left out, and then, in the order that this gives, by the other bits. */
 #ifndef PAIR_BLOCKS_CUH
 #define PAIR_BLOCKS_CUH
 
@@ -27,7 +27,7 @@ struct pair_goal {
 template <typename S>
 constexpr int ORIGIN_BITS = 32 - __builtin_clz((unsigned)S::CAPACITY - 1);
 
-/* Of a bucket's keys: the lowest one, and how many bits of a distance from it codes have and leave out. */
+/* Of a bucket's keys: the lowest one, and how many bits of a key's distance from it a code has, and leaves out. */
 template <typename K>
 struct pair_range {
     K low;
@@ -51,8 +51,8 @@ static __device__ struct pair_range<K> range_of_pairs(const K (&keys)[S::KEYS], 
     return {low, bits - left_out, left_out};
 }
 
-/* The shared memory of a block. Codes, then keys, then values lie in the same places; the places of elements in the bucket, where
- * the bins were. */
+/* The shared memory of a block. Codes, then keys, then values lie in the same places. The origins, which are the places of elements in
+ * the bucket, lie where the bins were. */
 template <typename S>
 struct pair_memory {
     static __host__ __device__ constexpr int bytes()
@@ -75,7 +75,7 @@ struct pair_memory {
 template <typename S>
 using origins_of_thread = half_words<S::KEYS>;
 
-/* The origins as positions of lumps, for codes of keys of 8 bytes. Rejected For keys of 4 bytes, too: most inputs take longer
+/* The origins as the positions of lumps, for codes of keys of 8 bytes. Rejected The same for keys of 4 bytes: most inputs take longer
  * (kernels/README.md). */
 template <typename S>
 static __device__ struct lump_bits lumps_of_origins(int count)
@@ -83,15 +83,15 @@ static __device__ struct lump_bits lumps_of_origins(int count)
     return {ORIGIN_BITS<S>, (1u << (ORIGIN_BITS<S> + 16)) / (uint32_t)count};
 }
 
-/* Sort the codes of `bits` above an origin each that threads hold, and hand over each, done(k, code), by rows. Every thread calls
- * it, and passes a barrier before shared memory is used again. */
+/* Sort the codes that threads hold, each of `bits` bits above an origin, and hand over each sorted code by rows: done(k, code). Every
+ * thread calls it, and passes a barrier before shared memory is used again. */
 template <typename S, typename C, typename DONE>
 static __device__ void sort_pair_codes(const C (&codes)[S::KEYS], int count, int bits,
                                        const struct lump_bits &lumps, const DONE &done)
 {
     const C all = ((C)1 << (bits + ORIGIN_BITS<S> - 1) << 1) - 1; // the shift may be by all bits
     const C *places = sort_into_places<S>(codes, count, parts_of_range<log2_of(S::BINS)>((C)0, all), lumps);
-    for_rows<S>(count, [&](int k) { // codes are equal where there is one of them, which is 0
+    for_rows<S>(count, [&](int k) { // codes are equal only if there is a single one, which is 0
         done(k, places ? places[with_gaps<C>(threadIdx.x) + k * with_gaps<C>(S::THREADS)] : 0);
     });
 }
@@ -102,8 +102,8 @@ static __device__ uint32_t origin_of_code(C code)
     return (uint32_t)code & ((1u << ORIGIN_BITS<S>)-1);
 }
 
-/* to(k, from[origin]) for each place of the result, by rows, by way of shared memory: what lies there is read in order, and found
- * again in no order. Every thread calls it, between barriers. */
+/* Call to(k, from[origin]) for each place of the result, by rows. It goes by way of shared memory: `from` is read in order, and its
+ * elements are found there in any order. Every thread calls it, between barriers. */
 template <typename S, typename T, typename TO>
 static __device__ void take_by_origins(const T *from, int count, const origins_of_thread<S> &origins,
                                        const TO &to)
@@ -117,7 +117,7 @@ static __device__ void take_by_origins(const T *from, int count, const origins_o
     for_rows<S>(count, [&](int k) { to(k, kept[with_gaps<T>((int)origins.get(k))]); });
 }
 
-/* Are keys [count] in order by the origins? Every thread calls it, between barriers. */
+/* Are keys [count] in order, if they are taken by the origins? Every thread calls it, between barriers. */
 template <typename S, typename K>
 static __device__ bool is_order_right(const K *from, int count, const origins_of_thread<S> &own)
 {
@@ -201,7 +201,8 @@ static __device__ void sort_narrow_by(const struct pair_array<const uint32_t, co
                        [&](int k, V value) { to.values[threadIdx.x + k * S::THREADS] = (T)value; });
 }
 
-/* By codes of 64 bits: a function of its own, behind which nothing comes, so that the registers it takes are not missed by others. */
+/* The same by codes of 64 bits. This is a function of its own, after which nothing comes, so that no other code lacks the registers that
+ * it takes. */
 template <typename S, typename V, typename T>
 static __device__ __noinline__ void sort_far_pairs(const struct pair_array<const uint32_t, const V> &from,
                                                    const struct pair_goal<uint32_t, T> &to, int count,
@@ -212,8 +213,8 @@ static __device__ __noinline__ void sort_far_pairs(const struct pair_array<const
     sort_narrow_by<S, uint64_t>(from, to, count, range, keys);
 }
 
-/* Sort elements from [count], keys of which are codes, to `to` [count]: at most S::CAPACITY. They may be the same arrays. Every
- * thread calls it; the next call waits for a barrier. */
+/* Sort elements `from` [count], whose keys are codes, to `to` [count], which may be the same arrays. count is at most S::CAPACITY. Every
+ * thread calls it. There must be a barrier before the next call. */
 template <typename S, typename V, typename T>
 static __device__ void sort_pair_block(struct pair_array<const uint32_t, const V> from,
                                        struct pair_goal<uint32_t, T> to, int count)
@@ -253,7 +254,7 @@ static __device__ void sort_pair_block(struct pair_array<const K, const V> from,
     if (range.left_out > 0) {
         if (!is_order_right<S>(from.keys, count, origins)) {
             origins_of_thread<S>
-                found; // in memory, as it is the function's to write: the others stay in registers
+                found; // in memory, because the function writes it; the others stay in registers
             order_by_two_rounds<S>(from.keys, count, range, found);
             origins = found;
         }
@@ -274,7 +275,7 @@ static __device__ struct pair_goal<K, T> goal_from(const struct pair_goal<K, T> 
     return {goal.keys ? goal.keys + first : NULL, goal.values + first, goal.coding};
 }
 
-/* Those of the buckets that are usual. */
+/* Sort the usual buckets, one block for each. */
 template <typename S, typename K, typename V, typename T>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     usual_pairs_kernel(const __grid_constant__ struct pair_goal<K, T> goal,
@@ -291,7 +292,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     sort_pair_block<S>(own, to, (int)task.count);
 }
 
-/* Elements that are in order as they are: every `stride`-th of [count] from `begin` on. */
+/* Copy every `stride`-th of elements [count], from `begin` on. They are in order as they are. */
 template <typename K, typename V, typename T>
 static __device__ void copy_pairs(const struct coding &first, struct pair_array<const K, const V> from,
                                   const struct pair_goal<K, T> &to, int64_t count, int64_t begin,
@@ -305,7 +306,7 @@ static __device__ void copy_pairs(const struct coding &first, struct pair_array<
     }
 }
 
-/* All others: fuller ones, and those of one value, which are copied. */
+/* Do all other tasks: sort fuller buckets, and copy those of one value. */
 template <typename S, typename K, typename V, typename T>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     rest_pairs_kernel(const __grid_constant__ struct pair_goal<K, T> goal,
@@ -328,7 +329,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     }
 }
 
-/* All of them. */
+/* Copy all elements, which are in order. */
 template <typename K, typename V, typename T>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     copy_pairs_kernel(const __grid_constant__ struct coding first,

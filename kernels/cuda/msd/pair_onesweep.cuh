@@ -1,6 +1,6 @@
 /* The stable sort of keys that have a value each, by rung 7: for keys of 4 bytes, and for few of 8 bytes.
  *
- * It reads the caller's arrays in its first pass, makes codes and positions there, and ends in what is asked for:
+ * The first pass reads the caller's arrays and makes codes and positions of them. The last pass stores what is asked for:
  *
  *     keys, values     --- pass 1 --->   scratch   --- pass 2 --->   out   --- 3 --->   scratch   --- 4 --->   out
  *
@@ -12,13 +12,14 @@
 #include "kernels/cuda/msd/ordered.cuh"
 #include "kernels/cuda/msd/queue_level.cuh"
 
-/* The array on the way that is the caller's result, as far as that is asked for and as wide; the rest of it from *next on. */
+/* The arrays on the way that are the caller's results, as far as these are asked for and as wide. Arrays for the rest are taken from
+ * *next on. */
 template <typename K, typename V>
 static struct pair_array<K, V> take_goal(char **next, const struct engine_pairs *pairs)
 {
     const int64_t count = pairs->count;
     K *keys = pairs->keys_out ? (K *)pairs->keys_out : take_array<K>(next, count);
-    // positions are wider at last than on the way
+    // positions are wider in the end than on the way
     V *values = pairs->values ? (V *)pairs->values_out : take_array<V>(next, count);
     return {keys, values};
 }

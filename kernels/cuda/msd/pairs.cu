@@ -1,25 +1,25 @@
-/* The stable MSD sort of keys that have a value each, from the host. The levels are those of msd.cu, but keep the order of equal
- * keys (ordered.cuh), and block sorts do (pair_blocks.cuh):
+/* The stable MSD sort of keys that have a value each, from the host. The levels are those of msd.cu, but they keep the order of equal
+ * keys (ordered.cuh), and so do the block sorts (pair_blocks.cuh):
  *
  *     elements      --- first level, counted --->   one half, a region behind the other
  *     one half      --- a level for some regions at a time ---> the other half --- block sorts --->   out
  *
- * Each level goes from one half to the other, as its buckets have no room to spare. What no block can sort stays where it lies,
- * and is a segment of another level, which goes the other way, by parts of its exact range; so there are no more levels than a
- * key has bytes, and two. Elements of a bucket of one value are copied, not sorted.
+ * Each level goes from one half to the other, because its buckets have no room to spare. A bucket that no block can sort stays where it
+ * lies, and is a segment of another level, which goes the other way and splits it into parts of its exact range. So there are at most
+ * two more levels than a key has bytes. Elements of a bucket of one value are copied, not sorted.
  *
- * Where values are the positions of the keys, they are made in the first load, have 4 bytes on the way, and 8 at last.
+ * If values are the positions of the keys, they are made in the first load, have 4 bytes on the way, and 8 in the end.
  *
- * Of several ranks the first level goes by a map that they share, its regions change ranks, and the next level takes them as pieces
- * in the order of the ranks (engine_pairs.h).
+ * With several ranks, the first level goes by a map that all of them share, its regions change ranks, and the next level takes the
+ * regions as pieces in the order of the ranks (engine_pairs.h).
  *
- * Few elements, more than 4 bytes can count, and keys of 4 bytes are sorted by rung 7, which has half as many passes for these as
- * for keys of 8. kernels/README.md has the chapter. */
+ * Rung 7 sorts pairs that are few, pairs that are more than 4 bytes can count, and those with keys of 4 bytes, for which it has half as
+ * many passes as for keys of 8. kernels/README.md has the chapter. */
 #include "kernels/cuda/msd/lumps.cuh"
 #include "kernels/cuda/msd/pair_blocks.cuh"
 #include "kernels/cuda/msd/pair_onesweep.cuh"
 
-/* Block sorts of most buckets. Those of fuller ones are as large as of keys of 8 bytes. */
+/* The block sorts of most buckets. Those of fuller buckets are as large as for keys of 8 bytes. */
 typedef block_size<PAIR_SORT_THREADS, PAIR_SORT_KEYS, PAIR_SORT_BLOCKS> usual_pairs_size;
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -90,8 +90,8 @@ enum pair_level {
     PAIR_LEAVE  /* they are regions that may change ranks */
 };
 
-/* Queue the counts of a level's buckets, by the splits in its tables, and the scatter, of elements of `from`, to `to`. all: elements
- * of `from`; number: its first position, where positions are the values. */
+/* Queue the count of a level's buckets, by the splits in its tables, and the scatter of elements of `from` to `to`. all: how many
+ * elements `from` has. number: its first position, if positions are the values. */
 template <typename K, typename V, typename T>
 static hsort_status queue_pairs_scatter(const struct pair_sort<K, V, T> &sort, const struct coding &first,
                                         const struct level_input &input,
@@ -120,8 +120,8 @@ static hsort_status queue_pairs_scatter(const struct pair_sort<K, V, T> &sort, c
                          sort.unvalued, number, to, level, ordered);
 }
 
-/* Queue a level: the input's segments, elements of `from`, to `to`, and from there to the goal. told: it is the first of
- * several; its regions, but for those of one value, wait for another. all: elements of `from`. */
+/* Queue a level: the input's segments, which are elements of `from`, go to `to`, and from there to the goal. told: the level is the
+ * first of several; its regions, except those of one value, wait for another level. all: how many elements `from` has. */
 template <typename K, typename V, typename T>
 static hsort_status queue_pairs_level(const struct pair_sort<K, V, T> &sort, const struct coding &first,
                                       const struct level_input &input, const struct level_plan &plan,
@@ -148,7 +148,7 @@ static hsort_status queue_pairs_level(const struct pair_sort<K, V, T> &sort, con
     });
 }
 
-/* Queue a level for the segments so far, codes, and forget them. */
+/* Queue a level for the segments so far, which are codes, and forget them. */
 template <typename K, typename V, typename T>
 static hsort_status flush_pairs_level(const struct pair_sort<K, V, T> &sort, int half,
                                       struct level_input *input)
@@ -163,7 +163,7 @@ static hsort_status flush_pairs_level(const struct pair_sort<K, V, T> &sort, int
     return HSORT_OK;
 }
 
-/* Add elements [count] of a half, from `first` on, as a segment; before, queue a level if it is full. */
+/* Add elements [count] of a half, from `first` on, as a segment. If the level so far is full, queue that level first. */
 template <typename K, typename V, typename T>
 static hsort_status batch_pairs(const struct pair_sort<K, V, T> &sort, int half, int64_t first, int64_t count,
                                 int left, struct level_input *input)
@@ -175,7 +175,7 @@ static hsort_status batch_pairs(const struct pair_sort<K, V, T> &sort, int half,
     return HSORT_OK;
 }
 
-/* Regions of the first level: so many that two levels do for as many elements as may be. */
+/* How many elements a region of the first level has. There are so many regions that two levels suffice for as many elements as possible. */
 static int64_t pairs_of_region(int64_t count)
 {
     const int64_t regions = min(max(count / REGION_KEYS, (int64_t)REGIONS_MIN), (int64_t)PAIR_REGIONS_MAX);
@@ -204,7 +204,7 @@ static hsort_status sort_pair_regions(struct pair_sort<K, V, T> &sort, const str
                              engine->multiprocessors * 8, MSD_WRITE_THREADS, 0, first, sort.goal, from,
                              count);
     int64_t regions[ORDERED_BUCKETS], at = 0;
-    for (int i = 0; i < ORDERED_BUCKETS; i++) // the next level may tell something else
+    for (int i = 0; i < ORDERED_BUCKETS; i++) // copied, because the next level may tell something else there
         regions[i] = ((const volatile int64_t *)engine->result->less)[i];
     input = {};
     for (int i = 0; i < ORDERED_BUCKETS; at += regions[i++] >> 1) {
@@ -214,7 +214,7 @@ static hsort_status sort_pair_regions(struct pair_sort<K, V, T> &sort, const str
     return flush_pairs_level(sort, 0, &input);
 }
 
-/* Sort what levels have left in half 1, until nothing is. */
+/* Sort what levels have left in half 1, until nothing is left. */
 template <typename K, typename V, typename T>
 static hsort_status settle_left_pairs(struct pair_sort<K, V, T> &sort)
 {
@@ -262,7 +262,7 @@ static hsort_status sort_pairs_by_levels(struct cuda_engine *engine, const struc
 
 /* ---- the engine's functions ---------------------------------------------------------------------------- */
 
-/* run(K(), V(), T()): the types of keys, and of values on the way and at last. */
+/* Call run(K(), V(), T()) with the types of keys, of values on the way, and of values in the end. */
 template <typename F>
 static hsort_status with_pair_types(const struct engine_pairs *pairs, F run)
 {
@@ -277,15 +277,16 @@ static hsort_status with_pair_types(const struct engine_pairs *pairs, F run)
     });
 }
 
-/* For which types a rank alone has levels: where they pay. */
+/* Does a rank alone have levels for keys of this type? It does where they pay. */
 template <typename K>
 constexpr bool has_levels = sizeof(K) == 8;
 
-/* For which types several ranks have them: all but positions beside keys of 4 bytes, which are codes of 8 together. */
+/* Do several ranks have levels for these types? They do, except for positions beside keys of 4 bytes, which together are codes of 8
+ * bytes. */
 template <typename K, typename V, typename T>
 constexpr bool has_regions = sizeof(K) == 8 || sizeof(V) == sizeof(T);
 
-/* Places have 32 bits. */
+/* Can levels sort these pairs? Places have 32 bits. */
 static bool can_go_by_levels(const struct cuda_engine *engine, const struct engine_pairs *pairs)
 {
     return pairs->map.key_bytes == 8 && can_sort_by_levels(engine) && pairs->count <= UINT32_MAX;
@@ -362,7 +363,7 @@ static hsort_status pairs_sort(struct engine *base, const struct engine_pairs *p
     });
 }
 
-/* ---- those of several ranks ---------------------------------------------------------------------------- */
+/* ---- pairs of several ranks ---------------------------------------------------------------------------- */
 
 static bool pairs_can_split(const struct engine *base, const struct engine_pair_regions *regions)
 {
@@ -371,7 +372,7 @@ static bool pairs_can_split(const struct engine *base, const struct engine_pair_
            regions->most <= UINT32_MAX && can_sort_by_levels((const struct cuda_engine *)base);
 }
 
-/* run(K(), V(), T()), for types that can be split. */
+/* Call run(K(), V(), T()), for types that can be split. */
 template <typename F>
 static hsort_status with_region_types(const struct engine_pair_regions *regions, F run)
 {
@@ -448,12 +449,12 @@ static hsort_status pairs_split(struct engine *base, const struct engine_pair_re
         return queue_split<decltype(key), decltype(value), decltype(stored)>(engine, regions, first, map);
     }));
     TRY(wait_for_word(engine->streams[STREAM_WORK], &engine->result->verdict, FIRST_UNKNOWN));
-    for (int region = 0; region < ORDERED_BUCKETS; region++) // the next level may tell something else
+    for (int region = 0; region < ORDERED_BUCKETS; region++) // copied, because the next level may tell something else there
         counts[region] = ((const volatile int64_t *)engine->result->less)[region] >> 1;
     return HSORT_OK;
 }
 
-/* run(the sort of regions, struct pair_sort). */
+/* Call run() with the sort of regions, a struct pair_sort. */
 template <typename F>
 static hsort_status with_sort(struct engine *base, const struct engine_pair_regions *regions, F run)
 {
@@ -474,7 +475,7 @@ static hsort_status pairs_sort_regions(struct engine *base, const struct engine_
         int64_t at = out_first;
         if (regions->places)
             sort.unvalued = regions->pairs.count;
-        if (begins) // here, as there may be no level that zeroes it
+        if (begins) // here, because there may be no level that zeroes it
             TRY_CUDA(cudaMemsetAsync(sort.memory.level.left_count, 0, sizeof(uint32_t),
                                      sort.engine->streams[STREAM_WORK]));
         for (int i = 0, end; i < count; i = end) {
@@ -498,7 +499,7 @@ static hsort_status pairs_sort_regions(struct engine *base, const struct engine_
 static hsort_status pairs_settle_regions(struct engine *base, const struct engine_pair_regions *regions)
 {
     struct engine_pair_regions left = *regions;
-    left.keys = regions->spare_keys; // the first half may still be read by others
+    left.keys = regions->spare_keys; // other ranks may still read the first half
     left.values = regions->spare_values;
     return with_sort(base, &left, [](auto sort) { return settle_left_pairs(sort); });
 }

@@ -1,11 +1,11 @@
-/* Sorting by regions: engine_partition.h. Between the first level of an MSD sort (first_level.cuh) and the
- * others (level.cuh) the keys of a region may change ranks. */
+/* Sorting by regions, as engine_partition.h describes it. Between the first level of an MSD sort (first_level.cuh) and the other levels
+ * (level.cuh) the keys of a region may change ranks. */
 #include "kernels/cuda/msd/partition_map.cuh"
 #include "kernels/cuda/msd/rooms.cuh"
 #include "kernels/numbered_keys.h"
 #include <string.h>
 
-enum { FILL_BLOCKS = 8 /* of a multiprocessor, that write a value together */ };
+enum { FILL_BLOCKS = 8 /* on a multiprocessor, that write a value together */ };
 
 static size_t
 cuda_partition_workspace(const struct engine *, int key_bytes)
@@ -20,7 +20,7 @@ cuda_partition_workspace(const struct engine *, int key_bytes)
 
 /* ---- how keys are loaded, and stored --------------------------------------------------------------------- */
 
-/* run(a code's type, FIRST, the keys) with what first loads raw keys (coding.cuh). */
+/* Call run(a code's type, FIRST, the keys) with the FIRST that loads raw keys (coding.cuh). */
 template <typename F>
 static hsort_status with_first(int key_bytes, const struct raw_keys *raw, const F &run)
 {
@@ -30,8 +30,8 @@ static hsort_status with_first(int key_bytes, const struct raw_keys *raw, const 
         key_bytes, [&](auto key) { return run(key, coding_of(raw), (const decltype(key) *)raw->from); });
 }
 
-/* run(LAST, the type of what is stored) with what last stores codes K. Places in `out` are counted from address 0; codes that wait for
- * another level lie there, too. */
+/* Call run(LAST, the type of what is stored) with the LAST that stores codes K. Places in `out` are counted from address 0; codes that
+ * wait for another level lie there, too. */
 template <typename K, typename F>
 static hsort_status with_last(const struct raw_keys *raw, const F &run)
 {
@@ -89,7 +89,7 @@ static hsort_status cuda_partition_map(struct engine *base, int key_bytes, const
     });
 }
 
-/* The map is a split. */
+/* Is a region of one value, which is then *value? The map is a split. */
 template <typename K>
 static bool region_value(const struct engine_map *map, int region, K *value)
 {
@@ -114,7 +114,7 @@ static bool cuda_region_value(const struct engine *, int key_bytes, const struct
 
 /* ---- the first level ----------------------------------------------------------------------------------- */
 
-/* Make the first level ready for a count by a map, which was made elsewhere. */
+/* Make the first level ready for a count by a map that was made elsewhere. */
 template <typename K>
 static hsort_status begin_count(struct cuda_engine *engine, const struct engine_map *map,
                                 const struct partition_memory<K> &memory)
@@ -128,7 +128,7 @@ static hsort_status begin_count(struct cuda_engine *engine, const struct engine_
                       "count of regions");
 }
 
-/* Wait for what a kernel tells of the keys of each region. */
+/* Wait until a kernel has told how many keys each region has. */
 static hsort_status fetch_counts(struct cuda_engine *engine, int64_t *counts)
 {
     TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
@@ -158,7 +158,7 @@ static hsort_status cuda_partition_count(struct engine *base, int key_bytes, con
     return HSORT_OK;
 }
 
-/* Queue the scatter of keys [count] to regions that have places. */
+/* Queue the scatter of keys [count] to regions that have their places. */
 template <typename K, typename FIRST, typename S>
 static hsort_status queue_all(struct cuda_engine *engine, const FIRST &coding, const S *keys, int64_t count,
                               const struct level_tables<K> &first, K *to)
@@ -223,7 +223,7 @@ static int64_t cuda_region_scratch(const struct engine *, int64_t count)
     return scratch_keys(count);
 }
 
-/* Places in `out` are counted from address 0: what is left is looked for in any of the arrays. */
+/* Queue a level. Places in `out` are counted from address 0, because what is left is looked for in any of the arrays. */
 template <typename K>
 static hsort_status queue_regions(struct cuda_engine *engine, const struct level_input &input,
                                   const struct raw_keys *raw, const struct level_tables<K> &level, K *scratch)
@@ -234,12 +234,12 @@ static hsort_status queue_regions(struct cuda_engine *engine, const struct level
     });
 }
 
-/* Regions of one value, and how often it is written. By value, to a kernel. */
+/* Regions of one value, and how often each value is written. Passed to a kernel by value. */
 template <typename K>
 struct value_fills {
     static constexpr int MOST = sizeof(K) == sizeof(uint128) ? ENGINE_PIECES_MAX / 2 : ENGINE_PIECES_MAX;
     int count;
-    int64_t most; /* keys of one */
+    int64_t most; /* keys of one, at most */
     struct {
         uint64_t first, keys; /* place in `out`, as above */
         sampled<K> code;
@@ -248,7 +248,7 @@ struct value_fills {
 static_assert(sizeof(struct value_fills<uint64_t>) <= 3600 && sizeof(struct value_fills<uint128>) <= 3600,
               "parameters of a kernel");
 
-/* Row y of the grid writes value y, its blocks a run of FILL_KEYS at a time. */
+/* Row y of the grid writes value y. Each of its blocks writes a run of FILL_KEYS keys at a time. */
 template <typename K, typename LAST>
 static __global__ void __launch_bounds__(MSD_WRITE_THREADS)
     fill_regions_kernel(const __grid_constant__ LAST last,
@@ -278,7 +278,7 @@ static hsort_status queue_fills(struct cuda_engine *engine, const struct raw_key
     });
 }
 
-/* Add a value; before, queue those so far if there are as many as a launch takes. */
+/* Add a value. If there are already as many as a launch takes, queue those first. */
 template <typename K>
 static hsort_status add_fill(struct cuda_engine *engine, const struct raw_keys *raw, uint64_t first, int64_t keys,
                              K value, struct value_fills<K> *fills)
@@ -292,8 +292,8 @@ static hsort_status add_fill(struct cuda_engine *engine, const struct raw_keys *
     return HSORT_OK;
 }
 
-/* The tables of levels for the pieces of a call. settled: what they leave is sorted later; else it is forgotten, counted where nobody
- * looks. */
+/* The tables of levels for the pieces of a call. settled: what the levels leave is sorted later. Otherwise it is forgotten, and counted
+ * where nobody looks. */
 template <typename K>
 static struct level_tables<K> tables_of_pieces(void *workspace, bool settled) {
     const struct partition_memory<K> memory = lay_out_partition<K>(workspace);
@@ -344,8 +344,8 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
     });
 }
 
-/* Another level for those of a list for which scratch [room] suffices, as its segments. The others are stored as they are, in no
- * order; also those that are on no list, by rest_kernel(). *all: there are no others. */
+/* Queue another level, whose segments are the buckets of a list for which scratch [room] suffices. The other buckets are stored as they
+ * are, in no order; so are those that are on no list, which rest_kernel() stores. *all: there are no other buckets. */
 template <typename K>
 static hsort_status settle_once(struct cuda_engine *engine, const struct raw_keys *raw,
                                 const struct level_tables<K> &level, const struct left_list *list, K *scratch,

@@ -1,5 +1,5 @@
-/* The map of regions that all ranks share: the split of a first level, from a sample of their keys. What partition.cu keeps in its
- * workspace, too. */
+/* The map of regions that all ranks share: the split of a first level, from a sample of their keys. Also what partition.cu keeps in its
+ * workspace. */
 #ifndef PARTITION_MAP_CUH
 #define PARTITION_MAP_CUH
 
@@ -8,16 +8,16 @@
 
 enum {
     REGIONS_WANTED_MIN = 256,
-    EVEN_REGION = 2, /* times as many keys are in a region where keys are even: a tile then has longer runs */
+    EVEN_REGION = 2, /* times as many keys are in a region if keys are even: a tile then has longer runs */
     LEFT_OF_REGIONS = 4096 /* buckets that are left at a time, at most */
 };
 static_assert((int)ENGINE_REGIONS == (int)SPLIT_BUCKETS, "a region for each bucket of the first level");
 
-/* A code of a sample on the host's side: of words of 64 bits. */
+/* A code of a sample as the host has it: in words of 64 bits. */
 template <typename K>
 using sampled = typename std::conditional<sizeof(K) == sizeof(uint128), uint128, uint64_t>::type;
 
-/* The workspace. The split is what it begins with. */
+/* The workspace. It begins with the split. */
 template <typename K>
 struct partition_memory {
     struct split<K> *split;
@@ -51,8 +51,8 @@ static struct partition_memory<K> lay_out_partition(void *workspace) {
 template <typename K>
 struct sample_memory {
     sampled<K> *codes;   /* [2^log] */
-    K *narrow, *ordered; /* the same in their own width, as they are and sorted: instead of the codes */
-    K *room;             /* [scratch_keys(2^log)] of the level that sorts them; NULL where none does */
+    K *narrow, *ordered; /* the same in their own width: as they are; and sorted, in place of the codes */
+    K *room;             /* [scratch_keys(2^log)] of the level that sorts them; NULL if none does */
     size_t bytes;
 };
 
@@ -106,7 +106,7 @@ static hsort_status fetch_split(struct cuda_engine *engine, const struct split<K
     return cuda_check(cudaStreamSynchronize(stream), "the map of regions");
 }
 
-/* A tree of a sample [seen] that is in order, in global memory. One block. */
+/* Grow a tree from a sample [seen] that is in order, in global memory. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_THREADS)
     grow_kernel(const K *in_order, int seen, int wanted, struct split<K> *split)
@@ -120,8 +120,8 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
 static_assert((INT64_C(2) << ENGINE_SAMPLE_LOG_MAX) * COUNTED_REGIONS <= INT32_MAX,
               "products of grow_tree()");
 
-/* Sort all of a sample by a level, and cut it: a part of it, as one block sorts, has a dozen keys for each region, and these
- * would differ by a quarter. What a level leaves is rare: the map that there is will do then. */
+/* Sort all of a sample by a level, and cut it. A part of the sample that one block can sort has only a dozen keys for each region, so
+ * that regions would differ by a quarter. The level rarely leaves anything. If it does, the map that exists already will do. */
 template <typename K>
 static hsort_status cut_whole_sample(struct cuda_engine *engine, const struct level_input &input, int wanted,
                                      const struct partition_memory<K> &memory,
@@ -140,7 +140,7 @@ static hsort_status cut_whole_sample(struct cuda_engine *engine, const struct le
     return fetch_split(engine, memory.split, map);
 }
 
-/* Regions of so many times the usual number of keys. */
+/* How many regions are wanted, each with `times` times the usual number of keys. */
 template <typename K>
 static int64_t regions_wanted(const struct cuda_engine *engine, int64_t total, bool of_pairs, int times)
 {

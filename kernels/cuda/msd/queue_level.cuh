@@ -1,4 +1,4 @@
-/* The MSD sort from the host: what queues a level. For the local sort (msd.cu) and for the exchange `partition`
+/* The MSD sort from the host: the functions that queue a level. For the local sort (msd.cu) and for the exchange `partition`
  * (partition.cu). */
 #ifndef QUEUE_LEVEL_CUH
 #define QUEUE_LEVEL_CUH
@@ -13,7 +13,7 @@
 /* The ways in which a level works: as one that has others beside it; by smaller tiles; into larger buckets. */
 enum level_way { LEVEL_USUAL, LEVEL_SMALL_TILES, LEVEL_LARGE_BUCKETS };
 
-/* Keys of a thread in a tile of a level that works so. */
+/* Keys of a thread in a tile, for a level that works in this way. */
 static constexpr int scatter_keys(int usual_keys, int way)
 {
     return way == LEVEL_SMALL_TILES && usual_keys > ALONE_SCATTER_KEYS ? (int)ALONE_SCATTER_KEYS : usual_keys;
@@ -23,7 +23,7 @@ static constexpr int scatter_keys(int usual_keys, int way)
 template <typename K>
 constexpr int WIDTH_NUMBER = sizeof(K) / sizeof(uint64_t); // 0, 1, 2
 
-/* Those that are types. */
+/* The same sizes, as types and constants from which kernels are made. */
 template <typename K, int CLASS>
 struct class_sizes {
     static constexpr int WIDTH = WIDTH_NUMBER<K>, SCATTER_KEYS = MSD_SCATTER_KEYS[CLASS][WIDTH],
@@ -36,12 +36,12 @@ struct class_sizes {
     typedef block_size<SPLIT_THREADS, MSD_SAMPLE_ROWS[CLASS][WIDTH], 1, MSD_SAMPLE_VECTORS[CLASS][WIDTH]>
         sample;
 
-    /* What a level does most buckets by. */
+    /* The block sort for most buckets of a level. */
     template <int WAY>
     using most = typename std::conditional<WAY == LEVEL_LARGE_BUCKETS, large, usual>::type;
 };
 
-/* Does all of it fit, beside the variables that kernels have in shared memory? */
+/* Do all these sizes fit into shared memory, beside the variables that kernels have there? */
 template <typename K, int CLASS>
 constexpr bool fits_class()
 {
@@ -64,7 +64,7 @@ constexpr bool fits_classes = fits_class<K, MSD_227>() && fits_class<K, MSD_163>
 static_assert(fits_classes<uint32_t> && fits_classes<uint64_t> && fits_classes<uint128>,
               "what rung 8 asks a GPU for");
 
-/* The class of the device: the last one, if not even that is for it. */
+/* The class of the device; the last class, if the device has too little shared memory even for that. */
 static int class_of(const struct cuda_engine *engine)
 {
     int number = 0;
@@ -78,14 +78,14 @@ static bool can_sort_by_levels(const struct cuda_engine *engine)
     return engine->block_bytes >= MSD_BLOCK_BYTES[MSD_CLASSES - 1];
 }
 
-/* The device's number among those of tuning.h. */
+/* The number for the device's class, among numbers of tuning.h. */
 template <typename K>
 static int own_size(const struct cuda_engine *engine, const int (&numbers)[MSD_CLASSES][MSD_WIDTHS])
 {
     return numbers[class_of(engine)][WIDTH_NUMBER<K>];
 }
 
-/* run() with the class of the device as a number that the compiler knows: run(std::integral_constant<int, CLASS>()). */
+/* Call run() with the class of the device as a number that the compiler knows: run(std::integral_constant<int, CLASS>()). */
 template <typename F>
 static auto with_class(const struct cuda_engine *engine, const F &run)
 {
@@ -123,8 +123,8 @@ static T *take_array(char **next, int64_t count)
     return taken;
 }
 
-/* Tables for `segments` that have `keys` together, from *next on, which is moved behind them; from NULL on, only to learn how
- * many bytes they take. at_a_time: segments of a launch. */
+/* Take tables for `segments` segments that have `keys` keys together, from *next on, and move *next behind them. If *next begins as
+ * NULL, the call serves only to learn how many bytes they take. at_a_time: segments of a launch. */
 template <typename K>
 static struct level_tables<K> take_level(char **next, int segments, int at_a_time, int64_t keys,
                                          int run_keys) {
@@ -146,8 +146,8 @@ static struct level_tables<K> take_level(char **next, int segments, int at_a_tim
     return level;
 }
 
-/* The extents of `keys` in up to `regions` regions: their rows, and those that near_keys [keys], which the caller sets, has no room
- * for, from *next on, as take_level() takes tables. Fewer keys and regions take no more. */
+/* Take the extents of `keys` keys in up to `regions` regions, from *next on as take_level() does: their rows, and the extents for which
+ * near_keys [keys], which the caller sets, has no room. Fewer keys and regions take no more memory. */
 template <typename K>
 static struct extents<K> take_extents(char **next, int64_t keys, int regions, int tile) {
     struct extents<K> extents = {
@@ -159,7 +159,7 @@ static struct extents<K> take_extents(char **next, int64_t keys, int regions, in
     extents.keys = (int64_t)tile << extents.log_tiles;
     extents.near_count = (uint32_t)(keys / extents.keys);
     extents.row_length = (uint32_t)(tiles >> extents.log_tiles) + 1;
-    extents.row_count = (uint32_t)min(2 * regions, (int)SPLIT_BUCKETS); // a tree has others of one value
+    extents.row_count = (uint32_t)min(2 * regions, (int)SPLIT_BUCKETS); // a tree has more, of one value
     extents.taken = take_array<uint32_t>(next, 1 + (int64_t)extents.row_count * (EXTENTS_MOST + 1));
     extents.rows = extents.taken + 1;
     // each region may end with an extent that is not full
@@ -167,7 +167,7 @@ static struct extents<K> take_extents(char **next, int64_t keys, int regions, in
     return extents;
 }
 
-/* What is to be zero before an extent is taken ends here. */
+/* The end of the memory that has to be zero before an extent is taken. */
 template <typename K>
 static char *end_of_rows(const struct extents<K> &extents)
 {
@@ -187,7 +187,7 @@ static struct level_tables<K> tables_from(struct level_tables<K> level, int firs
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
-/* Of a level that has others beside it. */
+/* The plan of a level that has others beside it. */
 template <typename K>
 static struct level_plan plan_of_batch(const struct cuda_engine *engine)
 {
@@ -195,7 +195,8 @@ static struct level_plan plan_of_batch(const struct cuda_engine *engine)
     return {linear, tree, SAMPLE_OF_BUCKET, INT_MAX, FILL_KEYS, false, false, SPLIT_BUCKETS};
 }
 
-/* Of the first level: so many keys in a region. waits: for the split, so that many blocks make it, of a smaller sample. */
+/* The plan of a first level, with so many keys in a region, in a linear split and in a tree. waits: the level waits for the split, so
+ * that many blocks make it, from a smaller sample. */
 static struct level_plan plan_of_regions(int64_t linear_keys, int64_t tree_keys, bool waits)
 {
     return {(int)min(linear_keys, (int64_t)INT32_MAX), (int)min(tree_keys, (int64_t)INT32_MAX),
@@ -210,7 +211,7 @@ static int sample_keys(const struct cuda_engine *engine)
     return SPLIT_THREADS * own_size<K>(engine, MSD_SAMPLE_ROWS);
 }
 
-/* The plan, of a sample that a block of the device can sort. */
+/* The plan, with a sample that a block of the device can sort. */
 template <typename K>
 static struct level_plan with_own_sample(const struct cuda_engine *engine, struct level_plan plan)
 {
@@ -228,7 +229,7 @@ struct level_input {
     uint32_t tiles;
 };
 
-/* For another segment, of one piece? */
+/* Is there room for another segment, of one piece? */
 static inline bool has_room(const struct level_input *input, int most_segments, int64_t keys,
                             int64_t scratch_room)
 {
@@ -274,7 +275,7 @@ static hsort_status queue_splits(struct cuda_engine *engine, const FIRST &coding
     const dim3 blocks((unsigned)divide_up(max(most, 1), SAMPLE_THREADS), (unsigned)input.segments.count);
     TRY(launch_behind(engine, "samples", take_samples_kernel<K, FIRST>, blocks, SAMPLE_THREADS, 0, coding,
                       input.pieces, plan, level));
-    // the first one does something else. One wave: a multiprocessor has room for one
+    // the first block does something else. One wave: a multiprocessor has room for one block
     const unsigned rankers =
         plan.has_one_segment ? 1 + (unsigned)min((int)divide_up(most, RANKED), engine->multiprocessors - 1)
                              : 1;
@@ -327,7 +328,7 @@ static hsort_status queue_sorts(struct cuda_engine *engine, const struct coding 
     const int segments = input.segments.count;
     TRY((queue_scatter<K, WAY>(engine, first, input, level, scratch, beside)));
     TRY((queue_list<K, WAY>(engine, first, input, plan, level, scratch)));
-    // more than a split has, but for those of what was left; the rest takes what is beyond
+    // more than a split has, except the splits of what was left; rest_kernel() takes those beyond
     const int64_t buckets =
         min(input.keys / plan.tree_keys + 8 * segments, (int64_t)segments * SPLIT_BUCKETS);
     TRY(queue_rest(engine, last, level, (uint32_t)buckets, scratch, out));
@@ -339,8 +340,8 @@ static hsort_status queue_sorts(struct cuda_engine *engine, const struct coding 
     });
 }
 
-/* Queue all of a level: sort the segments' keys into out. first: as they are loaded; last: as they are stored (coding.cuh).
- * The pieces are cut into tile_keys() of the WAY. */
+/* Queue all of a level: sort the segments' keys into out. first: how they are loaded; last: how they are stored (coding.cuh). The pieces
+ * are cut into tiles of tile_keys(), of the same WAY. */
 template <typename K, int WAY = LEVEL_USUAL, typename LAST, typename T>
 static hsort_status queue_level(struct cuda_engine *engine, const struct coding &first, const LAST &last,
                                 const struct level_input &input, const struct level_plan &plan,
@@ -357,8 +358,8 @@ static hsort_status queue_level(struct cuda_engine *engine, const struct coding 
 static_assert((int)SPLIT_BUCKETS <= (int)ENGINE_SEARCH_MAX,
               "place_regions_kernel() tells the host of each region");
 
-/* Queue the count of keys [count] by the split of the first level, or of a part of them; its counts are zero; mixed: as count_kernel()
- * says. */
+/* Queue the count of keys [count], or of a part of them, by the split of the first level, whose counts are zero. mixed: as
+ * count_kernel() says. */
 template <int EVERY = ALL_GROUPS, typename K, typename FIRST, typename S>
 static hsort_status queue_count(struct cuda_engine *engine, const FIRST &coding, const S *keys, int64_t count,
                                 const struct level_tables<K> &level, const uint32_t *mixed)
@@ -372,7 +373,7 @@ static hsort_status queue_count(struct cuda_engine *engine, const FIRST &coding,
                          keys, count, level.splits, level.region_counts, level.found, mixed);
 }
 
-/* Queue where regions begin that have been counted. */
+/* Queue the kernel that finds where regions begin, once they have been counted. */
 template <typename K>
 static hsort_status queue_places(struct cuda_engine *engine, bool fills, const struct level_tables<K> &level)
 {
@@ -382,7 +383,7 @@ static hsort_status queue_places(struct cuda_engine *engine, bool fills, const s
                          level, result->less, &result->verdict);
 }
 
-/* Queue the scatter of keys [count] to extents, by the split of the first level, and what tells the host of its regions. */
+/* Queue the scatter of keys [count] to extents, by the split of the first level, and the kernel that tells the host of its regions. */
 template <typename K, typename FIRST, typename S>
 static hsort_status queue_extents(struct cuda_engine *engine, const FIRST &coding, const S *keys,
                                   int64_t count, const struct level_tables<K> &level)
@@ -402,14 +403,14 @@ static hsort_status queue_extents(struct cuda_engine *engine, const FIRST &codin
 
 /* ---- what is left --------------------------------------------------------------------------------------- */
 
-/* Buckets that levels have left for another one. */
+/* Buckets that levels have left for another level. */
 struct left_list {
     struct left_bucket *entries; /* [count] on the host; for free() */
     uint32_t count;
 };
 
-/* Queue a region to be left: its keys from [count], or from the row of its extents, go to their places in out, from `first` on, and wait
- * there as codes. What tells of it counts as a level. */
+/* Queue a region to be left. Its keys, `from` [count] or in the extents of the row `from`, go to their places in out, from `first` on,
+ * and wait there as codes. The kernel that tells the host of it counts as a level. */
 template <typename K>
 static hsort_status leave_region(struct cuda_engine *engine, const struct level_tables<K> &level,
                                  const void *from, K *out, int64_t first, int64_t count)
@@ -422,8 +423,8 @@ static hsort_status leave_region(struct cuda_engine *engine, const struct level_
                          out + first, level);
 }
 
-/* How many buckets levels have left. Other workspaces may have queued levels since, so what the last one told need not be
- * of this one. */
+/* Find how many buckets levels have left. Levels may have been queued with other workspaces since, so what the last level told need not
+ * be about this workspace. */
 static inline hsort_status copy_left_count(struct cuda_engine *engine, const uint32_t *left_count, uint32_t *left)
 {
     cudaStream_t stream = engine->streams[STREAM_WORK];
@@ -434,9 +435,9 @@ static inline hsort_status copy_left_count(struct cuda_engine *engine, const uin
     return HSORT_OK;
 }
 
-/* Fetch the list of what the levels so far have left, `count` buckets, and begin another: level->left is then this
- * list, and level->next_left an empty one; lists [2] are their two places. More than level->left_room: only the count
- * is good. Waits for STREAM_WORK if there are any. */
+/* Fetch the list of what the levels so far have left, `count` buckets, and begin another list: level->left is then the fetched list, and
+ * level->next_left an empty one; lists [2] are their two places. Buckets beyond level->left_room are in the count only. Waits for
+ * STREAM_WORK if there are any buckets. */
 template <typename K>
 static hsort_status fetch_left(struct cuda_engine *engine, struct left_bucket *const *lists,
                                struct level_tables<K> *level, uint32_t count, struct left_list *list)

@@ -1,5 +1,5 @@
-/* Sorting by ranks: the place of a key is the number of keys before it. That takes far more comparisons than other sorts, but no
- * key waits for another: where keys are few and a GPU has nothing else to do it takes one launch, and as long for any keys.
+/* Sorting by ranks: the place of a key is the number of keys before it. That takes far more comparisons than other sorts, but no key
+ * waits for another. If keys are few, and a GPU has nothing else to do, the sort takes one launch, and as long for any keys.
  *
  *     keys      5 3 9 5       before each: smaller ones, and equal ones at lower positions
  *     5         . 3 . .       place 1
@@ -7,9 +7,9 @@
  *     9         5 3 . 5       place 3
  *     5         5 3 . .       place 2
  *
- * A lane has a key of its own; the warps of a block share out the keys that these are compared with, which lie in shared memory.
+ * A lane has a key of its own. The warps of a block share out the keys with which these are compared, and which lie in shared memory.
  *
- * A sample is sorted so, too, in two launches: the blocks that take it sort runs of it; then a key is looked for in all runs.
+ * A sample is sorted in this way too, in two launches: the blocks that take it sort runs of it; then each key is looked for in all runs.
  *
  *     runs      3 5 9 | 5 6 8 | 1 5 7
  *     the 5 of the second run     2 of the first one, where equal keys are before it; 0 of its own; 1 of the third one: place 3
@@ -27,8 +27,8 @@ enum {
     RUN_OF_SAMPLE = 128  /* keys */
 };
 
-/* How many of the others [WARP] come before a key. They are read by 16 bytes, which all lanes want at once, TOGETHER of them by code of
- * their own. */
+/* How many of the others [WARP] come before a key. They are read 16 bytes at a time, which all lanes want at once, and TOGETHER of them
+ * by unrolled code. */
 template <int TOGETHER, typename K, typename IS_BEFORE>
 static __device__ uint32_t count_before(const K *others, const IS_BEFORE &is_before)
 {
@@ -48,7 +48,7 @@ static __device__ uint32_t count_before(const K *others, const IS_BEFORE &is_bef
     return count;
 }
 
-/* How many keys of group `other` of WARP keys, which are `others`, come before this lane's key of `group`. */
+/* How many keys of group `other`, which are the WARP keys in `others`, come before this lane's key, which is of group `group`. */
 template <int TOGETHER, typename K>
 static __device__ uint32_t count_before_in_group(const K *others, int other, int group, K own)
 {
@@ -62,7 +62,7 @@ static __device__ uint32_t count_before_in_group(const K *others, int other, int
 
 /* ---- few keys ------------------------------------------------------------------------------------------ */
 
-/* Load some of keys [count], from `begin` on, a few for each of THREADS, as they are. */
+/* Load some of the keys [count], from `begin` on, as they are: a few for each of THREADS threads. */
 template <int THREADS, typename K>
 static __device__ void load_others(const K *from, int count, int begin, K (&loaded)[RANKS_AT_A_TIME])
 {
@@ -73,8 +73,8 @@ static __device__ void load_others(const K *from, int count, int begin, K (&load
     }
 }
 
-/* Put what was loaded where all can see it, encoded: not sooner, as that waits for the load. What is not there is before
- * nothing. */
+/* Encode what was loaded, and put it where all threads can see it. This is not done any sooner, because encoding waits for the load. A
+ * key that does not exist comes before no other. */
 template <int THREADS, typename K>
 static __device__ void show_others(const struct coding &coding, int count, int begin,
                                    K (&loaded)[RANKS_AT_A_TIME], K *others)
@@ -87,9 +87,9 @@ static __device__ void show_others(const struct coding &coding, int count, int b
     }
 }
 
-/* Put keys [count] number RANKED * `group` and on where they belong in `to` [count], another array; encoded as they are loaded,
- * and as they are stored; others [RANKS_AT_A_TIME * THREADS] in shared memory, where a vector may begin. Every thread of a block
- * calls it, more than once only with a barrier between. */
+/* Put RANKED of keys `from` [count], those from number RANKED * `group` on, where they belong in `to` [count], another array. coding:
+ * how keys are loaded and stored. others [RANKS_AT_A_TIME * THREADS] lies in shared memory, aligned as a vector. Every thread of a
+ * block calls it. Between two calls there must be a barrier. */
 template <int THREADS, typename K>
 static __device__ void place_by_ranks(const struct coding &coding, const K *from, int count, int group, K *to,
                                       K *others)
@@ -120,7 +120,7 @@ static __device__ void place_by_ranks(const struct coding &coding, const K *from
 
 /* ---- a sample ------------------------------------------------------------------------------------------ */
 
-/* Where in its run this thread's key belongs. others [THREADS] in shared memory, where a vector may begin. Every thread of the block
+/* Where in its run this thread's key belongs. others [THREADS] lies in shared memory, aligned as a vector. Every thread of the block
  * calls it. */
 template <int THREADS, typename K>
 static __device__ int place_in_run(K own, K *others)
@@ -136,7 +136,7 @@ static __device__ int place_in_run(K own, K *others)
     return (int)place;
 }
 
-/* The extremes of a sample [count] in runs, which the ends of these tell. */
+/* The extremes of a sample [count] in runs: the ends of the runs tell them. */
 template <typename K>
 static __device__ void extremes_of_runs(const K *sample, int count, K &low, K &high)
 {
@@ -150,8 +150,8 @@ static __device__ void extremes_of_runs(const K *sample, int count, K &low, K &h
     warp_extremes(low, high);
 }
 
-/* How many keys of a run [count] come before `own`; `first` is its first one. Equal ones do if its own run is a later one. What find_key()
- * of split.cuh does, but over with_gaps(): without them the steps of all lanes meet in few banks. */
+/* How many keys of a run [count], which begins at `first`, come before `own`. Equal keys do if equal_are_before, because their run is an
+ * earlier one. find_key() of split.cuh does the same, but not over with_gaps(): without gaps the steps of all lanes meet in few banks. */
 template <typename K>
 static __device__ uint32_t count_before_in_run(const K *runs, int first, int count, K own, bool equal_are_before)
 {
@@ -167,7 +167,7 @@ static __device__ uint32_t count_before_in_run(const K *runs, int first, int cou
     return before;
 }
 
-/* Load a sample [count], of ROWS keys for each of THREADS at most, to where place_by_runs() looks. */
+/* Load a sample [count], of at most ROWS keys for each of THREADS threads, to where place_by_runs() looks. */
 template <int THREADS, int ROWS, typename K>
 static __device__ void load_runs(const K *sample, int count, K *runs)
 {
@@ -185,8 +185,8 @@ static __device__ void load_runs(const K *sample, int count, K *runs)
     }
 }
 
-/* Put keys number RANKED * `group` and on of a sample [count] in runs where they belong in `to` [count]. runs [with_gaps()] in
- * shared memory. Every thread of a block calls it, behind a barrier. */
+/* Put RANKED keys of a sample [count] in runs, those from number RANKED * `group` on, where they belong in `to` [count]. runs
+ * [with_gaps()] lies in shared memory. Every thread of a block calls it, behind a barrier. */
 template <int THREADS, typename K>
 static __device__ void place_by_runs(const K *runs, int count, int group, K *to)
 {

@@ -1,6 +1,6 @@
-/* Regions of a first level in rooms: where all keys are scattered, and only a part of them was counted before. The part is spread
- * over all keys (count.cuh), so a region has about as many keys as it says. Each gets room for some more, out of what memory has to
- * spare, in proportion to how far such a count is wrong.
+/* Regions of a first level in rooms: all keys are scattered, and only a part of them was counted before. The part is spread over all
+ * keys (count.cuh), so a region has about as many keys as the part says. Each region gets room for some more, out of the memory there is
+ * to spare, in proportion to how far such a count is wrong.
  *
  *     keys        9 2 6 c 1 5 a 3 8 4 1 f        every third counted: 9 c a 4      regions 0-7 and 8-f
  *     likely      3 | 9                          room for 15: 3 to spare, in proportion to the roots of 1 and 3
@@ -8,10 +8,10 @@
  *     scattered   2 6 1 5 3 4 1: too many        the cursor has counted them: 7 | 5, so the places without gaps are known
  *     again       2 6 1 5 3 4 1 | 9 c a 8 f
  *
- * Nothing is scattered where there is too little to spare, nor where the part goes up all the way, as all keys may be in order. Keys
- * whose neighbours are alike are counted less well than the standard error says, and more often scattered twice.
+ * Nothing is scattered if there is too little to spare, or if the part goes up all the way, because all keys may then be in order. Keys
+ * whose neighbours are alike are counted less well than the standard error says, and more often have to be scattered twice.
  *
- * Rejected Extents, as of a sort alone (extents.cuh): what other ranks fetch would lie in as many pieces. */
+ * Rejected Extents, as in a sort alone (extents.cuh): what other ranks fetch would lie in as many pieces. */
 #ifndef ROOMS_CUH
 #define ROOMS_CUH
 
@@ -19,10 +19,10 @@
 
 enum {
     ROOM_EVERY = 8,       /* groups of vectors, of which one is counted */
-    ROOM_ERRORS = 6,      /* standard errors that a region has to spare at most: those are fetched, too */
+    ROOM_ERRORS = 6,      /* standard errors that a region has to spare at most: this room is fetched, too */
     ROOM_ERRORS_MIN = 4,  /* with fewer nothing is scattered */
     ROOM_PARTS = 16,      /* of a standard error */
-    ROOM_COUNTED_MORE = 9 /* keys, as if they were counted, too: where none is, there may be some */
+    ROOM_COUNTED_MORE = 9 /* keys added to a count when its error is reckoned: where none was counted, there may be some */
 };
 
 template <typename K>
@@ -34,7 +34,7 @@ static __device__ bool region_moves(const struct level_tables<K> &level, int reg
            !is_one_value(split, region, ends_of_bucket(level.splits->splitters, region), &value);
 }
 
-/* From the counts of a part of keys [count] to rooms, all of them `room` keys at most. One block. */
+/* Turn the counts of a part of keys [count] into rooms, which are `room` keys together at most. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     place_rooms_kernel(int64_t count, int64_t room, struct level_tables<K> level)
@@ -64,8 +64,8 @@ static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     }
 }
 
-/* Tell the host the keys of each region, as place_regions_kernel() does, where they begin, and what has been done (`enum
- * engine_scattered`). If they did not fit, set where they lie without gaps. One block. */
+/* Tell the host how many keys each region has, as place_regions_kernel() does, where the regions begin, and what has been done (`enum
+ * engine_scattered`). If the keys did not fit, set where regions lie without gaps. One block. */
 template <typename K>
 static __global__ void __launch_bounds__(SPLIT_BUCKETS)
     tell_rooms_kernel(struct level_tables<K> level, volatile int64_t *told, volatile int64_t *begins,

@@ -7,17 +7,18 @@
  *     in shared memory    a a a b b c        runs, so that they leave together
  *     goals               10 11 12 40 41 71
  *
- * Where a key goes its run tells: a split that is cheap to ask is asked for the bucket again, else bits tell the run (tile_runs.cuh).
+ * The run of a key tells where it goes. A split that is cheap to ask is asked for the bucket again; otherwise bits tell the run
+ * (tile_runs.cuh).
  *
- * Where the keys of a row are for one bucket, as in a sorted array, its counter would make all lanes wait for each
- * other. So a warp looks at its first row: if many lanes share the bucket of lane 0, those are counted by a vote. */
+ * If the keys of a row are for one bucket, as in a sorted array, the counter of that bucket would make all lanes wait for each other. So
+ * a warp looks at its first row: if many lanes share the bucket of lane 0, those lanes are counted by a vote. */
 #ifndef SCATTER_CUH
 #define SCATTER_CUH
 
 #include "kernels/cuda/msd/split.cuh"
 #include "kernels/cuda/msd/tile_runs.cuh"
 
-/* The dynamic shared memory of a scatter: the keys of a tile, in runs of a bucket each, and whose runs they are. */
+/* The dynamic shared memory of a scatter: the keys of a tile, in one run for each bucket, and the rows that tell the runs. */
 template <typename K, int KEYS>
 struct scatter_tile {
     static constexpr int COUNT = SCATTER_THREADS * KEYS;
@@ -25,23 +26,23 @@ struct scatter_tile {
     struct row_of_runs rows[rows_of_tile(COUNT)];
 };
 
-/* What else it has in shared memory. It is little, as the L1 cache has what is left. The kernel declares it: arrays of a function template
- * take memory once for each form of it that the kernel calls. */
+/* What else a scatter has in shared memory. It is little, because the L1 cache has what is left. The kernel declares it: arrays of a
+ * function template take memory once for each form of the template that the kernel calls. */
 template <typename K>
 struct scatter_words {
-    /* the tree until buckets have been found; then where the keys of each bucket go, where the split IS_CHEAP, or else of each run, less
-     * their first place in the tile; NULL: nowhere */
+    /* the tree until buckets have been found; then where the keys of each bucket go, if the split IS_CHEAP, or else those of each run,
+     * less their first place in the tile; NULL: nowhere */
     union {
         K tree[SPLIT_BUCKETS];
         K *goals[SPLIT_BUCKETS];
     };
-    uint32_t counts[SPLIT_BUCKETS]; /* the keys of a bucket; then runs and keys of those before, as a sum */
+    uint32_t counts[SPLIT_BUCKETS]; /* the keys of a bucket; then runs and keys of the buckets before, as a sum */
     uint32_t sums[SCATTER_THREADS / WARP], so_far;
 };
 static_assert(SPLIT_BUCKETS % SCATTER_THREADS == 0, "each turn has a bucket for every thread");
 
-/* The rank of a key among those of its bucket: what `counts` returns. Lanes with the bucket of lane 0 ask
- * together. Whole warps call it; `exists`: of this lane's key. */
+/* The rank of a key among those of its bucket: what `counts` returns. Lanes with the bucket of lane 0 ask together. exists: does this
+ * lane have a key? Whole warps call it. */
 static __device__ uint32_t rank_by_vote(uint32_t bucket, bool exists, uint32_t *counts)
 {
     const int lane = threadIdx.x % WARP;
@@ -55,7 +56,8 @@ static __device__ uint32_t rank_by_vote(uint32_t bucket, bool exists, uint32_t *
     return is_alike ? of_first + __popc(alike & ((1u << lane) - 1)) : rank;
 }
 
-/* Rank a thread's keys: its bucket above 16 bits, and its rank among those of the tile below. */
+/* Rank a thread's keys. Each of buckets [KEYS] becomes a word with the key's bucket above 16 bits, and below with its rank among the
+ * tile's keys of that bucket. */
 template <int KEYS, typename EXISTS>
 static __device__ void rank_keys(uint32_t (&buckets)[KEYS], const EXISTS &exists, uint32_t *counts)
 {
@@ -72,8 +74,8 @@ static __device__ void rank_keys(uint32_t (&buckets)[KEYS], const EXISTS &exists
     }
 }
 
-/* Scatter keys that a thread has loaded. turns: for each bucket to have a thread. FULL: the tile has KEYS keys for each thread,
- * and none is asked whether it exists. */
+/* Scatter keys that a thread has loaded. turns: as many as it takes for each bucket to have a thread. FULL: the tile has KEYS keys for
+ * each thread, and none is asked whether it exists. */
 template <bool FULL, int KEYS, typename K, typename BUCKETS, typename GOALS>
 static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turns,
                                       const BUCKETS &find_buckets, const GOALS &goals,
@@ -112,7 +114,7 @@ static __device__ void scatter_loaded(const K (&keys)[KEYS], int valid, int turn
     }
     __syncthreads();
 
-    // 3. order them in shared memory, so that runs leave and not single keys
+    // 3. order them in shared memory, so that runs leave rather than single keys
 #pragma unroll
     for (int k = 0; k < KEYS; k++) {
         if (exists(k)) {
@@ -199,9 +201,10 @@ static __device__ void scatter_some(const FIRST &coding, const S *__restrict__ f
         });
 }
 
-/* Scatter a tile's keys [valid]. found [valid]: their buckets; NULL: they are looked for. goals.ask(bucket, keys) asks for room, once for
- * each bucket that the tile has; goals.goal_of(bucket, keys, answer) is called later by the same thread, with what that has returned: where
- * the bucket's keys go, NULL for nowhere. */
+/* Scatter a tile's keys [valid].
+ *   found  [valid] their buckets; NULL: they are looked for
+ *   goals  goals.ask(bucket, keys) asks for room, once for each bucket that the tile has. Later the same thread calls
+ *          goals.goal_of(bucket, keys, answer), with what ask() has returned: where the bucket's keys go, NULL for nowhere */
 template <int KEYS, typename K, typename FIRST, typename S, typename GOALS>
 static __device__ void scatter(const FIRST &coding, const S *from, int valid, const struct split<K> &split,
                                const uint8_t *found, const GOALS &goals, struct scatter_words<K> &words)

@@ -2,9 +2,9 @@
  * made from a sample of the segment so that every bucket gets about its share.
  *
  *     linear    the keys are spread evenly: the range of the sample in parts of equal width. A multiplication.
- *     tree      otherwise: every so-manieth key of the sorted sample is a splitter. Which bucket a key belongs to
- *               is found in a search tree; it lies in level order, so that node i has 2 i and 2 i + 1 below it.
- *               Where 32 bits of each splitter tell them apart, the tree is of those: half the reads.
+ *     tree      otherwise: every n-th key of the sorted sample is a splitter. The bucket of a key is found in a
+ *               search tree, which lies in level order, so that node i has 2 i and 2 i + 1 below it.
+ *               If 32 bits of each splitter tell the splitters apart, the tree has only these: half the reads.
  *
  *                   sample       1 2 2 | 4 5 6 | 6 6 6 | 6 8 9           4 buckets
  *                   splitters          4       6       6
@@ -12,12 +12,12 @@
  *                   tree         6; 4, 7                                 nodes 1; 2, 3
  *                   key 5        node 1: 5 < 6, go to 2. Node 2: 5 >= 4, go to 5. 5 less 4 leaves: bucket 1
  *
- * A bucket of one value needs no further look: its keys are not even moved, but counted, and written anew in the
- * end. So equal keys cost less than others.
+ * A bucket of one value needs no further look: its keys are not even moved, only counted, and written anew in the end. So equal keys
+ * cost less than others.
  *
- * Rejected A sorted array of splitters: halving meets the same bank of shared memory in all lanes, and took twice
- *          as long. A table of cells of the key range, each cut by its share of the sample: one look-up, but what
- *          is crowded in a cell stays crowded.
+ * Rejected A sorted array of splitters: a binary search meets the same bank of shared memory in all lanes, and took
+ *          twice as long. A table of cells of the key range, each cut by its share of the sample: one look-up, but keys
+ *          that crowd in a cell stay crowded.
  * Source   Sanders, Winkel, "Super scalar sample sort", 2004; Axtmann, Witt, Ferizovic, Sanders, "In-place parallel
  *          super scalar samplesort", 2017 (buckets of equal keys). */
 #ifndef SPLIT_CUH
@@ -38,7 +38,7 @@ enum {
 template <typename K>
 constexpr int SAMPLE_MAX = sizeof(K) == 16 ? 8192 : 16384; /* keys, of any device */
 
-/* Keys of a thread that go down a short tree together, so that their reads overlap. More take too many registers. */
+/* Keys of a thread that go down a short tree together, so that their reads overlap. More would take too many registers. */
 template <typename K>
 constexpr int SHORT_TREE_KEYS = sizeof(K) == sizeof(uint64_t) ? 8 : 4;
 
@@ -61,7 +61,7 @@ struct split : split_head<K> {
 
 /* ---- the bucket of a key ------------------------------------------------------------------------------- */
 
-/* Keys become distances of 32 bits from the lowest one of a split. */
+/* Keys become distances of 32 bits from the lowest key of a split. */
 template <typename K>
 struct distances {
     static constexpr int UPPER = 8 * (int)sizeof(K) - 32; /* bits below the upper word of a key */
@@ -73,7 +73,7 @@ struct distances {
           highest(split.highest >> split.parts.shift)
     {
     }
-    /* Where the upper word says it all, it takes half the instructions. */
+    /* Call use(k, the distance of keys[k]) for all keys. If the upper word of a key says it all, this takes half the instructions. */
     template <int KEYS, typename USE>
     __device__ void of(const K (&keys)[KEYS], const USE &use) const
     {
@@ -106,8 +106,8 @@ struct linear_split {
     }
 };
 
-/* The node below: 2 node, and one more if word >= splitter; inverse: 2^32 less the splitter, 0 for none, so that their sum has a
- * carry then. Two instructions and a read for a level, where a comparison takes twice as many. */
+/* The node below: 2 node, or one more if word >= splitter. inverse: 2^32 less the splitter, so that word + inverse then has a carry; 0
+ * if there is no splitter. A level takes two instructions and a read; a comparison would take twice as many instructions. */
 static __device__ uint32_t node_below(uint32_t node, uint32_t word, uint32_t inverse)
 {
     uint32_t below;
@@ -123,8 +123,8 @@ struct tree_split {
     const K *tree; /* in shared memory */
     int levels, buckets;
 
-    /* The nodes of the first two levels are read once for all keys: a read by all lanes takes a turn of shared memory, for which
-     * the search waits most. */
+    /* The nodes of the first two levels are read once for all keys: a read by all lanes takes a turn of shared memory, which is what the
+     * search waits for most. */
     template <int KEYS>
     __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
     {
@@ -135,13 +135,13 @@ struct tree_split {
             found[k] = (is_right ? 6 : 4) + ((is_right ? right : left) <= keys[k] ? 1 : 0);
         }
 #pragma unroll 1
-        for (int level = 2; level < levels; level++) { // all together, so that their reads overlap
+        for (int level = 2; level < levels; level++) { // all keys together, so that their reads overlap
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
                 found[k] = 2 * found[k] + (tree[found[k]] <= keys[k] ? 1 : 0);
         }
 #pragma unroll
-        for (int k = 0; k < KEYS; k++) // the largest key goes beyond nodes that are not there
+        for (int k = 0; k < KEYS; k++) // the largest key goes beyond nodes that do not exist
             found[k] = min(found[k] - (1u << levels), (uint32_t)buckets - 1);
     }
 };
@@ -153,7 +153,7 @@ struct short_tree_split {
     int levels;
     distances<K> distance;
 
-    /* The first two levels as in tree_split; a key is not below a splitter if it is above ~inverse. */
+    /* The first two levels are as in tree_split. A key is not below a splitter if its distance is above ~inverse. */
     template <int KEYS>
     __device__ void operator()(const K (&keys)[KEYS], uint32_t (&found)[KEYS]) const
     {
@@ -181,8 +181,9 @@ struct short_tree_split {
     }
 };
 
-/* run() with the function that finds the buckets of keys, whichever kind it is. head: of the split, loaded early.
- * shared_tree [SPLIT_BUCKETS] in shared memory: there after the next barrier. Every thread of the block calls it. */
+/* Call run() with the function that finds the buckets of keys, of whichever kind it is. Every thread of the block calls it.
+ *   head         of the split, loaded early
+ *   shared_tree  [SPLIT_BUCKETS] in shared memory: there after the next barrier */
 template <typename K, typename RUN_IT>
 static __device__ void with_split(const struct split_head<K> &head, const K *tree, K *shared_tree,
                                   const RUN_IT &run)
@@ -209,7 +210,8 @@ static __device__ bool is_hot(uint32_t bucket, bool exists)
 
 /* ---- what is known of a bucket ------------------------------------------------------------------------- */
 
-/* The splitters with which a bucket and the next one begin. What the first and the last one lack is any value. */
+/* The splitters with which a bucket and the next one begin. The first bucket lacks the one and the last bucket the other: any value
+ * stands there. */
 template <typename K>
 struct bucket_ends {
     K begin, next;
@@ -232,7 +234,7 @@ static __host__ __device__ bool is_one_value(const struct split_head<K> &split, 
     return *value == (bucket == split.buckets - 1 ? BEHIND_ALL<K> : (K)(ends.next - 1));
 }
 
-/* Bins for a block sort of the bucket; none where its range says little. */
+/* Bins for a block sort of the bucket; none if the range of the bucket says little. */
 template <typename S, typename K>
 static __device__ even_parts<K> known_parts(const struct split_head<K> &split, int bucket,
                                             const bucket_ends<K> &ends)
@@ -246,20 +248,20 @@ static __device__ even_parts<K> known_parts(const struct split_head<K> &split, i
 
 /* ---- from a sample to a split -------------------------------------------------------------------------- */
 
-/* Cut low .. high into `buckets` parts of equal width, or fewer where there are fewer values. */
+/* Cut low .. high into `buckets` parts of equal width, or fewer if there are fewer values. */
 template <typename K>
 static __device__ struct split_head<K> cut_evenly(K low, K high, int buckets) {
     const int shift = max(bits_of<K>(high - low) - SPLIT_DISTANCE_LOG, 0);
     const uint32_t distances = (uint32_t)(high >> shift) - (uint32_t)(low >> shift);
     const uint32_t parts = min((uint32_t)buckets, distances + 1);
-    // the quotient has at most 42 bits, so a double has it to the last one
+    // the quotient has at most 42 bits, so a double holds all of them
     const double scale = floor((double)((uint64_t)parts << 32) / (double)(distances + 1));
     struct split_head<K> split = {
         true, (int32_t)parts, 0, false
     };
     split.parts.shift = shift;
     split.parts.low = (uint32_t)(low >> shift);
-    // a part for each distance: 2^32 has no room in a word, and 2^32 - 1 takes distance 1 to part 0, 2 to part 1
+    // a part for each distance: a scale of 2^32 does not fit a word; 2^32 - 1 takes distance 1 to part 0, 2 to part 1
     if (parts == distances + 1) {
         split.parts.low--;
         split.parts.scale = ~0u;
@@ -271,8 +273,8 @@ static __device__ struct split_head<K> cut_evenly(K low, K high, int buckets) {
     return split;
 }
 
-/* Do the keys of a sample [seen] fit parts of equal width? counts [SPLIT_BUCKETS] in shared memory: of each part.
- * Every thread of the block calls it. */
+/* Do the keys of a sample [seen] fit parts of equal width? counts [SPLIT_BUCKETS] in shared memory: keys of each part. Every thread of
+ * the block calls it. */
 template <typename K, int OWN>
 static __device__ bool is_even(const struct split_head<K> &split, const K (&keys)[OWN], int own, int seen,
                                uint32_t *counts)
@@ -285,7 +287,7 @@ static __device__ bool is_even(const struct split_head<K> &split, const K (&keys
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < OWN; k++) {
-        if (k * SPLIT_THREADS < seen) { // rows that nobody has take no time
+        if (k * SPLIT_THREADS < seen) { // rows without keys take no time
             const K key[1] = {keys[k]};
             uint32_t found[1];
             bucket_of(key, found);
@@ -311,8 +313,8 @@ static __device__ bool is_even(const struct split_head<K> &split, const K (&keys
 }
 static_assert(SAMPLE_MAX<uint32_t> < 1 << 16, "the square of all is a word");
 
-/* How keys of a range become distances for a short tree. One step more on each side, if there is one: keys outside of the
- * range are not taken for its extremes. */
+/* How keys of a range become distances for a short tree. The range gets one step more on each side, if there is one, so that keys
+ * outside of it are not taken for its extremes. */
 template <typename K>
 static __device__ struct split_head<K> reach_of_range(K low, K high) {
     struct split_head<K> head = {};
@@ -324,7 +326,7 @@ static __device__ struct split_head<K> reach_of_range(K low, K high) {
     return head;
 }
 
-/* Place of splitter `node` of the tree among all, of a tree with `levels`. */
+/* The place among all splitters of the one at `node`, in a tree with `levels` levels. */
 static __device__ int splitter_of_node(int node, int levels)
 {
     const int level = 31 - __clz(node);
@@ -346,9 +348,9 @@ static __device__ int find_key(const K *keys, int count, K key)
     return low;
 }
 
-/* Make the tree of splitters [count] in shared memory: a short one if it can tell them apart, which are then rounded down to
- * the step of its distances; but not those around one value. Returns the number of buckets. Every thread of the block calls it,
- * behind a barrier. */
+/* Make the tree of splitters [count], which lie in shared memory. It is a short one if that can tell them apart; they are then rounded
+ * down to the step of its distances. Splitters around one value may not be rounded: with these, the tree is not short unless the step is
+ * 1. Returns the number of buckets. Every thread of the block calls it, behind a barrier. */
 template <typename K>
 static __device__ int write_tree(struct split_head<K> head, int count, K *splitters, struct split<K> *split)
 {
@@ -365,7 +367,7 @@ static __device__ int write_tree(struct split_head<K> head, int count, K *splitt
         splitters[i] = splitters[i] >> shift << shift;
     __syncthreads();
     if (i < 1 << head.levels) {
-        const int place = i > 0 ? splitter_of_node(i, head.levels) : count; // node 0 is none, but is copied
+        const int place = i > 0 ? splitter_of_node(i, head.levels) : count; // node 0 does not exist, but is copied
         if (head.is_short)
             ((uint32_t *)split->tree)[i] = place < count ? 0 - distance(place) : 0;
         else
@@ -378,18 +380,18 @@ static __device__ int write_tree(struct split_head<K> head, int count, K *splitt
     return head.buckets;
 }
 
-/* Where the keys that are not below `key` begin in a sample [seen] that is in order, if they do not begin behind `at`. Most often they
- * begin there. */
+/* Where the keys that are not below `key` begin in a sample that is in order. They begin at `at` or before, and most often at `at`. */
 template <typename K>
 static __device__ int first_from(const K *sample, int at, K key)
 {
     return at == 0 || sample[at - 1] < key ? at : find_key<false>(sample, at, key);
 }
 
-/* Make a tree for `wanted` < `most` buckets from the sorted sample [seen]. A value that fills half a bucket or more
- * begins one and ends it; only those that fill two, where that makes more than `most`. In shared memory are written splitters
- * [SPLIT_BUCKETS], and begins [SPLIT_BUCKETS], where in the sample the bucket behind each begins, or a little later if the tree is
- * short. Returns the number of buckets. Every thread of the block calls it. */
+/* Make a tree for `wanted` < `most` buckets from the sorted sample [seen]. A value that fills half a bucket or more has a bucket of its
+ * own, with a splitter at its beginning and one at its end. If that makes more than `most` buckets, only values at which two splitters or
+ * more would lie have one. Writes, in shared memory, splitters [SPLIT_BUCKETS] and begins [SPLIT_BUCKETS]: where in the sample the
+ * bucket behind each splitter begins, or a little later if the tree is short. Returns the number of buckets. Every thread of the block
+ * calls it. */
 template <typename K>
 static __device__ int grow_tree(const K *sample, int seen, int wanted, int most, K *splitters, uint32_t *begins,
                                 struct split<K> *split)

@@ -1,6 +1,6 @@
-/* The order of keys inside the bins of a block sort. A lane has RUN places in a row in its registers, a warp a WINDOW of
- * them; the seams between windows come afterwards. Sorting each bin by a thread of its own needs no rounds, but threads
- * with fuller bins keep the others waiting. */
+/* The order of keys inside the bins of a block sort. A lane has RUN places in a row in its registers, a warp a WINDOW of them; the seams
+ * between windows come afterwards. Sorting each bin by a thread of its own would need no rounds, but threads with fuller bins would keep
+ * the others waiting. */
 #ifndef WINDOWS_CUH
 #define WINDOWS_CUH
 
@@ -55,7 +55,7 @@ static __device__ void store_window(const K (&run)[RUN], K *places, int begin, i
     }
 }
 
-/* Two rounds: neighbours are compared, every second pair, then the others, also those of two lanes. */
+/* Two rounds: every second pair of neighbours is compared, and then the other pairs, including those between two lanes. */
 template <typename K>
 static __device__ void compare_neighbours(K (&run)[RUN])
 {
@@ -86,8 +86,8 @@ static __device__ bool is_window_sorted(const K (&run)[RUN])
     return !__any_sync(ALL_LANES, descends);
 }
 
-/* Settle the bins that lie in the window from `begin` on. fullest: keys of the fullest bin of all, so most windows are in
- * order before so many rounds. */
+/* Settle the bins that lie in the window from `begin` on. fullest: the keys of the fullest bin of all, so most windows are in order
+ * after fewer rounds. */
 template <bool FULL, typename K>
 static __device__ void settle_some(K *places, int begin, int count, int fullest)
 {
@@ -111,7 +111,7 @@ static __device__ void settle_window(K *places, int begin, int count, int fulles
         settle_some<false>(places, begin, count, fullest);
 }
 
-/* Put every window in order, so that all bins are that lie in one. */
+/* Put every window in order, and with it all bins that lie in one window. */
 template <typename S, typename K>
 static __device__ void settle_windows(K *places, int count, int fullest)
 {
@@ -120,8 +120,8 @@ static __device__ void settle_windows(K *places, int count, int fullest)
     __syncthreads();
 }
 
-/* Then a window around each seam where the bin there is out of order: both its parts are in order, so the two keys at the
- * seam tell. */
+/* Then put a window around each seam in order, if the bin there is out of order. Both parts of that bin are in order, so the two keys at
+ * the seam tell. */
 template <typename S, typename K>
 static __device__ void settle_seams(K *places, int count, int fullest)
 {

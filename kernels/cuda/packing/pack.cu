@@ -1,23 +1,23 @@
-/* Keys as differences: engine_pack_ops of engine.h, which pictures what they are packed to. A block of threads takes a block of
- * keys, a key a thread, then the next one:
+/* Keys as differences: the engine_pack_ops of engine.h, which pictures what keys are packed to. A block of threads takes a block of
+ * keys, one key for each thread, and then the next block:
  *
  *     measure   keys              ->  first, widths (where ends will be)     reads the keys
  *     place     widths            ->  ends, and how many bytes all take      one block of threads, a number for each block of keys
  *     write     keys, ends        ->  words                                  reads the keys again: a word a thread
  *     unpack    words, ends       ->  keys                                   a sum through the block
  *
- * All packings of a batch go in one launch of each, a row of the grid for each.
+ * All packings of a batch go in one launch of each kernel, with a row of the grid for each packing.
  *
- * Whether packing pays is known on the device first: where it does not, write copies the keys over what the others have left, so it
- * cannot ask the ends. It asks the number of bytes, in the device's memory: all blocks of threads read it, and from the host's memory
- * that would take longer than to pack a chunk. */
+ * Whether packing pays is first known on the device. If it does not, write copies the keys over what the other kernels have left, so it
+ * cannot ask the ends. It asks the number of bytes, which lies in the device's memory: all blocks of threads read it, and reading it
+ * from the host's memory would take longer than packing a chunk. */
 #include "kernels/cuda/engine/block.cuh"
 
 enum {
     PACK_THREADS = ENGINE_PACK_KEYS,
     PACK_WARPS = PACK_THREADS / WARP,
     PLACE_THREADS = 1024,
-    PACK_BLOCKS = 8, /* of threads, of a multiprocessor */
+    PACK_BLOCKS = 8, /* of threads, on a multiprocessor */
     WORD_BITS = 32,
     WORDS_OF_BIT = ENGINE_PACK_KEYS / WORD_BITS /* of a full block, for each bit of its width */
 };
@@ -33,12 +33,12 @@ struct packed_keys {
     int64_t *bytes; /* written: host memory */
 };
 
-/* By value, to kernels. */
+/* Passed to kernels by value. */
 template <typename K>
 struct packed_batch {
     int count;
     bool to_smallest;
-    int64_t blocks_most; /* of one */
+    int64_t blocks_most; /* of one packing */
     packed_keys<K> of[CUDA_PACKINGS];
 };
 static_assert(sizeof(packed_batch<uint64_t>) <= 3900, "parameters of a kernel");
@@ -80,7 +80,7 @@ static __device__ uint32_t words_for(int keys, int width)
     return (uint32_t)((keys * width + WORD_BITS - 1) / WORD_BITS);
 }
 
-/* The difference of this thread's key of a block to the one before; 0 of the first one, and where there is none. */
+/* The difference of this thread's key of a block from the key before; 0 for the first key, and if the thread has none. */
 template <typename K>
 static __device__ K difference_of(const K *__restrict__ keys, int64_t block, int number)
 {
@@ -123,7 +123,7 @@ static __global__ void __launch_bounds__(PACK_THREADS)
     }
 }
 
-/* *bytes: what all takes; so many as the keys have, if it would not be less. */
+/* Turn the widths into ends. *bytes: how many bytes all of it takes; as many as the keys have, if it would not be fewer. */
 template <typename K>
 static __global__ void __launch_bounds__(PLACE_THREADS)
     place_blocks_kernel(const __grid_constant__ packed_batch<K> batch, int64_t *used)
@@ -155,7 +155,7 @@ static __global__ void __launch_bounds__(PLACE_THREADS)
     }
 }
 
-/* Word `at` of a block: the differences that have bits of it. */
+/* Word `at` of a block, made of the differences that have bits in it. */
 template <typename K>
 static __device__ uint32_t word_of(const K *differences, int number, int width, int at)
 {
@@ -198,7 +198,7 @@ static __global__ void __launch_bounds__(PACK_THREADS)
     }
 }
 
-/* Value `i` of the words of a block. */
+/* Value `i` in the words of a block. */
 template <typename K>
 static __device__ K packed_value(const uint32_t *__restrict__ words, int width, int i)
 {
@@ -214,7 +214,7 @@ static __device__ K packed_value(const uint32_t *__restrict__ words, int width, 
     return value;
 }
 
-/* Whatever ends say, words are read where there are some. */
+/* Whatever the ends say, words are read only where there are some. */
 template <typename K>
 static __global__ void __launch_bounds__(PACK_THREADS)
     unpack_blocks_kernel(const __grid_constant__ packed_batch<K> batch)
@@ -240,7 +240,7 @@ static __global__ void __launch_bounds__(PACK_THREADS)
 
 /* ---- the operations -------------------------------------------------------------------------------------- */
 
-/* Blocks of threads in x: all multiprocessors are busy, and a short packing beside long ones has blocks that find nothing. */
+/* Blocks of threads in x: as many as keep all multiprocessors busy. A short packing beside long ones has blocks that find nothing to do. */
 template <typename K>
 static dim3 pack_grid(const struct cuda_engine *engine, const packed_batch<K> &batch)
 {
@@ -270,7 +270,7 @@ static hsort_status queue_unpacking(struct cuda_engine *engine, const packed_bat
     return HSORT_OK;
 }
 
-/* Add one to a batch; before, queue those so far if there are as many as a launch takes, or if they are of the other kind. */
+/* Add a packing to a batch. Queue the packings so far first, if there are as many as a launch takes, or if they are of the other kind. */
 template <typename K>
 static hsort_status add_packing(struct cuda_engine *engine, hsort_status (*queue)(struct cuda_engine *, const packed_batch<K> &),
                                 const packed_keys<K> &one, bool to_smallest, packed_batch<K> *batch)
@@ -295,7 +295,7 @@ static hsort_status copy_plain(const struct cuda_engine *engine, void *to, const
         "a copy of keys that are not packed");
 }
 
-/* Pack, or unpack. Where packed keys would take no fewer bytes, they are copied; bytes that cannot be packed keys are left alone. */
+/* Pack, or unpack. If packed keys would take no fewer bytes, the keys are copied. Bytes that cannot be packed keys are left alone. */
 static hsort_status run_packings(struct engine *base, int key_bytes, const struct engine_packing *packings,
                                  int number, bool packs)
 {

@@ -1,10 +1,10 @@
-/* What the threads of a block, or of a warp, find out together: extremes, and sums in memory; and small reckoning beside. */
+/* What the threads of a block or of a warp find out together: extremes, and sums in memory. Also small functions of numbers. */
 #ifndef BLOCK_CUH
 #define BLOCK_CUH
 
 #include "kernels/cuda/engine/scan.cuh"
 
-/* Where key i of an array of K in shared memory lies: one is left out behind 128 bytes, so that strides of
+/* Where key i of an array of K in shared memory lies. Behind every 128 bytes one place is left out, so that strides of
  * powers of two meet different banks. */
 template <typename K>
 static __host__ __device__ constexpr int with_gaps(int i)
@@ -12,9 +12,9 @@ static __host__ __device__ constexpr int with_gaps(int i)
     return i + i / (128 / (int)sizeof(K));
 }
 
-/* Where the element at `place` of a tile lies in shared memory: one in 32 places is left out. Keys that
- * differ by powers of two may have few bins, all of one size, and without the gaps a row of them would meet
- * in one bank. */
+/* Where the element at `place` of a tile lies in shared memory. Behind every 32 places one is left out. Keys that
+ * differ by powers of two may have few bins, all of one size; without the gaps, a row of such keys would meet in
+ * one bank. */
 static __host__ __device__ constexpr int spread_place(int place)
 {
     return place + place / WARP;
@@ -55,7 +55,7 @@ static __device__ uint32_t warp_total(uint32_t value)
 #endif
 }
 
-/* The smallest key of all lanes, or other unsigned number. */
+/* The smallest key, or other unsigned number, of all lanes. */
 template <typename K>
 static __device__ K warp_min(K key)
 {
@@ -79,7 +79,7 @@ static __device__ K warp_min(K key)
     }
 }
 
-/* Make `low` and `high` the extremes of those of a warp. */
+/* Set `low` and `high` to the extremes of all lanes. */
 template <typename K>
 static __device__ void warp_extremes(K &low, K &high)
 {
@@ -90,7 +90,7 @@ static __device__ void warp_extremes(K &low, K &high)
     }
 }
 
-/* Make `low` and `high` the extremes of those of all threads. Every thread calls it; lows and highs [WARP] in shared
+/* Set `low` and `high` to the extremes of all threads. Every thread calls it; lows and highs [WARP] in shared
  * memory may be used again after the next barrier. */
 template <typename K>
 static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
@@ -108,8 +108,8 @@ static __device__ void block_extremes(K &low, K &high, K *lows, K *highs)
     }
 }
 
-/* Make `low` and `high` the extremes of those of all threads, in the first warp. Every thread of a block of WARPS
- * warps calls it; lows and highs [WARPS] in shared memory. */
+/* Set `low` and `high` of the first warp to the extremes of all threads. Every thread of a block of WARPS warps calls
+ * it; lows and highs [WARPS] in shared memory. */
 template <int WARPS = WARP, typename K>
 static __device__ void extremes_to_first_warp(K &low, K &high, K *lows, K *highs)
 {
@@ -127,8 +127,8 @@ static __device__ void extremes_to_first_warp(K &low, K &high, K *lows, K *highs
     }
 }
 
-/* Make *least, in device memory, no larger than the numbers of a warp; mostly all of these are INT64_MAX, which are none. Whole
- * warps call it. */
+/* Lower *least, in device memory, to the least number of a warp, if that is lower. INT64_MAX stands for no number, and mostly
+ * all lanes have it. Whole warps call it. */
 static __device__ void tell_least(int64_t mine, int64_t *least)
 {
     mine = (int64_t)warp_min((uint64_t)mine);
@@ -143,7 +143,7 @@ static __device__ void tell_sum(uint64_t mine, uint64_t *sum)
     const uint64_t before = block_sum_before(mine, sums);
     if (threadIdx.x == blockDim.x - 1)
         atomicAdd((unsigned long long *)sum, (unsigned long long)(before + mine));
-    __syncthreads(); // before the next one takes the memory
+    __syncthreads(); // before the next call uses the memory
 }
 
 /* The logarithm of a power of two. */

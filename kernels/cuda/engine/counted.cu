@@ -1,14 +1,15 @@
-/* Keys of 1 and 2 bytes: how often each is there, and writing them anew. Both are bound by the bytes of the keys, which are
- * loaded and stored by vectors of 16 bytes, counted from the border before the first key; at the ends key by key:
+/* Keys of 1 and 2 bytes: counting how often each value occurs, and writing the keys anew. Both are bound by the bytes of the
+ * keys. These are loaded and stored by vectors of 16 bytes, which begin at multiples of 16 bytes; at both ends key by key:
  *
  *     borders      |         |         |         |          here a vector is 4 keys
  *     keys             3 1 1   2 2 2 0   3 1 0
  *     vector           0         1         2
  *
- * A block counts in shared memory, with two counters of 16 bits to a word: of all values, or of a slice of them where it has
- * too little for that; then other blocks read the same keys for the other slices. Of 256 values each warp has counters of its
- * own, as lanes would wait for each other. A counter never passes 16 bits: in a round of a block there are COUNTED_HALF keys at
- * most, and who brings a counter to that takes as much from it, to the sum in memory, before the round ends. */
+ * A block counts in shared memory, with two counters of 16 bits to a word. It counts all values, or a slice of them if it has
+ * too little shared memory for all; other blocks then read the same keys for the other slices. For 256 values each warp has
+ * counters of its own, or lanes would wait for each other. A counter never needs more than 16 bits: a block takes at most
+ * COUNTED_HALF keys in a round, and the thread that brings a counter to COUNTED_HALF moves as much from it to the sum in
+ * memory before the round ends. */
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 
@@ -16,14 +17,14 @@
 
 static_assert(COUNTED_THREADS * COUNTED_KEYS <= COUNTED_HALF, "two halves fit a counter");
 
-/* By value, to kernels: keys [count] as vectors. */
+/* Keys [count] as vectors, passed to kernels by value. */
 template <typename K>
 struct key_vectors {
     static constexpr int KEYS = sizeof(uint4) / sizeof(K);
     K *keys;         /* where key 0 of vector 0 would lie: at a border, perhaps before the first key */
-    int before;      /* keys of vector 0 that are none of them */
+    int before;      /* places in vector 0 before the first key */
     int64_t count;   /* keys */
-    int64_t vectors; /* with a key each, at least */
+    int64_t vectors; /* that have at least one key each */
 };
 
 template <typename K>
@@ -37,7 +38,7 @@ static key_vectors<K> vectors_of(K *keys, int64_t count)
     return v;
 }
 
-/* Which keys of a vector there are. */
+/* Which places of a vector have keys. */
 struct vector_range {
     int first, last; /* first .. last - 1 */
 };
@@ -58,7 +59,7 @@ static __device__ bool is_whole(vector_range range)
     return range.first == 0 && range.last == key_vectors<K>::KEYS;
 }
 
-/* Load the keys of a vector that there are. */
+/* Load the keys of a vector, which are those in `range`. */
 template <typename K>
 static __device__ void load_vector(const key_vectors<K> &v, int64_t vector, vector_range range,
                                    key_vector<K> *loaded)
@@ -76,13 +77,13 @@ static __device__ void load_vector(const key_vectors<K> &v, int64_t vector, vect
 
 /* ---- count --------------------------------------------------------------------------------------------- */
 
-/* Counters of a slice of all values. */
+/* The counters of a slice of all values. */
 struct count_slice {
-    uint32_t *counters; /* shared memory: of values first, first + 1, two to a word */
+    uint32_t *counters; /* shared memory: of values first, first + 1 ..., two to a word */
     uint32_t first, values;
 };
 
-/* Add n to the counter of a value, if it is of the slice. counts: of all values, in memory. */
+/* Add n to the counter of a value, if the value is in the slice. counts: the sums of all values, in memory. */
 static __device__ void add_to_counter(const count_slice &slice, uint32_t value, uint32_t n,
                                       unsigned long long *counts)
 {
@@ -97,7 +98,8 @@ static __device__ void add_to_counter(const count_slice &slice, uint32_t value, 
     }
 }
 
-/* Equal keys one behind the other are added at once: where keys repeat, lanes would wait for each other. */
+/* Count the keys of a vector. Equal keys one behind the other are added at once, because lanes would wait for each other where keys
+ * repeat. */
 template <typename K>
 static __device__ void count_vector(const count_slice &slice, const key_vector<K> &vector,
                                     vector_range range, unsigned long long *counts)
@@ -116,7 +118,7 @@ static __device__ void count_vector(const count_slice &slice, const key_vector<K
     }
 }
 
-/* Shared memory: `copies` of the counters of slice_values. Block y counts slice y. */
+/* Shared memory holds `copies` sets of counters, each for slice_values values. The blocks of index y count slice y. */
 template <typename K>
 static __global__ void __launch_bounds__(COUNTED_THREADS)
     count_keys_kernel(const __grid_constant__ key_vectors<K> v, uint32_t slice_values, uint32_t copies,
@@ -186,7 +188,7 @@ extern "C" hsort_status counted_count_keys(struct engine *base, int key_bytes, c
 
 /* ---- write --------------------------------------------------------------------------------------------- */
 
-/* By value, to kernels. */
+/* struct engine_counted, passed to kernels by value. */
 template <typename K>
 struct counted_keys {
     const K *keys;       /* [values] */
@@ -195,7 +197,7 @@ struct counted_keys {
     int64_t first; /* position of the first key that is written */
 };
 
-/* The first of values low .. high that ends behind a position; high, if none before it does. */
+/* The first of values low .. high whose keys end behind a position; high, if none before it is such a value. */
 template <typename K>
 static __device__ int64_t find_counted(const counted_keys<K> &from, int64_t low, int64_t high,
                                        int64_t position)
@@ -210,7 +212,7 @@ static __device__ int64_t find_counted(const counted_keys<K> &from, int64_t low,
     return low;
 }
 
-/* Write a vector, whose first key is of value low .. high. */
+/* Write a vector. The value of its first key is one of low .. high. */
 template <typename K>
 static __device__ void write_vector(const key_vectors<K> &v, const counted_keys<K> &from, int64_t vector,
                                     int64_t low, int64_t high)
@@ -241,7 +243,8 @@ static __device__ void write_vector(const key_vectors<K> &v, const counted_keys<
             to[k] = made.keys[k];
 }
 
-/* The values of a tile are found once for all of its vectors: where values have many keys there is nothing left to find. */
+/* The first and the last value of a tile are found once for all of its vectors. Where values have many keys, nothing is left to
+ * find. */
 template <typename K>
 static __global__ void __launch_bounds__(COUNTED_WRITE_THREADS)
     write_counted_kernel(const __grid_constant__ key_vectors<K> v,
@@ -260,7 +263,7 @@ static __global__ void __launch_bounds__(COUNTED_WRITE_THREADS)
 #pragma unroll
         for (int i = 0; i < COUNTED_WRITE_VECTORS; i++)
             write_vector(v, from, tile * TILE + i * COUNTED_WRITE_THREADS + threadIdx.x, low, high);
-        __syncthreads(); // those of the next tile are written after all have read these
+        __syncthreads(); // `ends` is written for the next tile after all threads have read it for this one
     }
 }
 

@@ -1,5 +1,5 @@
 /* What the files of kernels/cuda/ share: the engine's state, its current-device scope and how CUDA's errors
- * become statuses. Nobody outside the folder includes it, but for the tests of the ladder. */
+ * become statuses. Outside this folder only tests and benchmarks include it. */
 #ifndef CUDA_ENGINE_H
 #define CUDA_ENGINE_H
 
@@ -14,7 +14,7 @@
 enum { WARP = 32 };
 #define ALL_LANES 0xffffffffu /* the mask of a whole warp */
 
-enum { CUDA_PACKINGS = 96 /* in a launch: what its parameters have room for */ };
+enum { CUDA_PACKINGS = 96 /* packings in a launch, as many as its parameters have room for */ };
 
 /* Pinned memory that kernels read and write directly: small results need no copy of their own. */
 struct cuda_result {
@@ -24,12 +24,12 @@ struct cuda_result {
     int64_t less[ENGINE_SEARCH_MAX], not_greater[ENGINE_SEARCH_MAX];
     struct engine_inspection inspection;
     int32_t verdict;                        /* of a kernel that the host waits for: wait_for_word() */
-    uint64_t left;                          /* by MSD levels; the number of the last one in the upper half: msd.cu */
+    uint64_t left;                          /* buckets left by MSD levels; upper half: the last level's number (msd.cu) */
     int64_t cut;                            /* keys of one run among the first of a merge */
     int32_t alive;                          /* written by the first kernel, when the engine opens */
 };
 
-/* The calls of the driver's interface that the runtime's has no form of; struct device_scope says why. */
+/* Calls of the driver's interface that the runtime's interface has no form of; struct device_scope says why. */
 struct cuda_driver {
     PFN_cuDeviceGet_v2000 device_get;
     PFN_cuDevicePrimaryCtxRetain_v7000 retain;
@@ -57,24 +57,24 @@ struct cuda_grant {
     int bytes;
 };
 
-enum { CUDA_GRANTS = 256 }; /* a kernel's is found by its address; of two in one place the later one stays */
+enum { CUDA_GRANTS = 256 }; /* a grant is found by its kernel's address; of two in one place the later one stays */
 
 struct cuda_engine {
     struct engine base;
     int device; /* as the runtime counts them */
     int multiprocessors;
-    int block_bytes; /* of shared memory, at most, for a block */
-    bool code_waits; /* its code is made for GPUs whose kernels can wait where they will run (launch.cuh) */
-    bool counts_regions; /* a test wants large MSD sorts to count their regions first, as those of more keys do */
-    bool launches_apart; /* a test wants no kernel to wait where it will run (launch.cuh), as before Hopper */
+    int block_bytes; /* of shared memory that a block can have */
+    bool code_waits; /* the code is made for GPUs whose kernels can wait where they will run (launch.cuh) */
+    bool counts_regions; /* a test wants large MSD sorts to count their regions first, as sorts of more keys do */
+    bool launches_apart; /* a test wants no kernel to wait where it will run (launch.cuh), as on GPUs before Hopper */
     struct cuda_driver driver;
     CUcontext context; /* the device's primary one, retained */
     cudaStream_t streams[ENGINE_STREAMS];
-    cudaEvent_t followed;                 /* the caller's stream, when stream_wait_caller() was last called */
+    cudaEvent_t followed;                 /* what stream_wait_caller() records in the caller's stream */
     struct cuda_result *result;           /* [1] pinned */
-    uint32_t levels;                      /* of MSD sorts, so far: their numbers */
+    uint32_t levels;                      /* MSD levels queued so far: the number of the last one */
     struct engine_inspection *inspection; /* [1] device memory */
-    int64_t *packed_bytes;                /* [CUDA_PACKINGS] device memory: of the packings of a launch */
+    int64_t *packed_bytes;                /* [CUDA_PACKINGS] device memory: bytes of each packing of a launch */
     struct host_slots slots;              /* between the device and ordinary host memory, or files */
     size_t memory_limit;                  /* 0: none */
     size_t memory_bytes;                  /* of the device, or the limit */
@@ -83,10 +83,10 @@ struct cuda_engine {
     struct cuda_grant grants[CUDA_GRANTS];
 };
 
-/* While it lives the engine's device is the calling thread's current one; then the caller's is again.
+/* While it lives, the engine's device is the calling thread's current device; afterwards the caller's is current again.
  *
- * By pushing and popping the context. Not by cudaSetDevice(): that cannot restore "none yet", and setting
- * back the default of 0 would create a context on device 0 in each process of the node, and each takes memory there. */
+ * It pushes and pops the context. Rejected: cudaSetDevice(), which cannot restore "none yet". Setting back the
+ * default of 0 would create a context on device 0 in each process of the node, and each context takes memory there. */
 struct device_scope {
     const struct cuda_engine *engine;
     bool entered;
@@ -96,7 +96,7 @@ struct device_scope {
         CUcontext current = NULL;
         engine->driver.current(&current);
         entered = current != engine->context && engine->driver.push(engine->context) == CUDA_SUCCESS;
-        cudaGetLastError(); // an error of the program's own calls would be taken for one of the first launch
+        cudaGetLastError(); // or an error of the program's own calls would be taken for an error of the first launch
     }
     ~device_scope()
     {
@@ -107,17 +107,17 @@ struct device_scope {
     device_scope(const device_scope &) = delete;
 };
 
-/* Make a status of what CUDA returned: records `call` and CUDA's text, and clears CUDA's own memory of the
- * error. HSORT_DEVICE_MEMORY for a failed allocation, HSORT_CUDA for anything else. */
+/* Turn what CUDA returned into a status: record `call` and CUDA's text, and clear CUDA's own memory of the
+ * error. HSORT_DEVICE_MEMORY for a failed allocation, HSORT_CUDA for any other error. */
 hsort_status cuda_check(cudaError_t error, const char *call);
 
 #define TRY_CUDA(call) TRY(cuda_check((call), #call))
 
-/* After a kernel launch: whether it was accepted. What goes wrong while it runs, stream_synchronize() reports. */
+/* After a kernel launch: was it accepted? stream_synchronize() reports what goes wrong while the kernel runs. */
 #define TRY_LAUNCH(kernel) TRY(cuda_check(cudaGetLastError(), "launch of " kernel))
 
-/* For tests: from now on the engine's device is one whose blocks can have `block_bytes` of shared memory. Whoever asks for more is
- * refused, as there. */
+/* For tests: treat the engine's device from here on as one whose blocks can have `block_bytes` of shared memory. A kernel that asks
+ * for more is refused, as it would be on such a device. */
 static inline void cuda_pretend(struct cuda_engine *engine, int block_bytes, bool launches_apart)
 {
     engine->block_bytes = block_bytes;
@@ -127,8 +127,8 @@ static inline void cuda_pretend(struct cuda_engine *engine, int block_bytes, boo
 }
 
 /* Let `kernel` have `bytes` of dynamic shared memory, before a launch with more than the 48 KiB that every kernel
- * may have. CUDA keeps that with the device's context, so it is told once and not at each launch, which would take
- * longer. Nothing is taken back: another engine of the device may rely on it. */
+ * may have. CUDA keeps the grant with the device's context, so it is made once: at each launch it would take longer. No
+ * grant is taken back, because another engine of the device may rely on it. */
 static inline hsort_status cuda_grant_shared(struct cuda_engine *engine, const void *kernel, int bytes)
 {
     struct cuda_grant *grant = &engine->grants[((uintptr_t)kernel >> 4) % CUDA_GRANTS];
@@ -145,8 +145,9 @@ static inline hsort_status cuda_grant_shared(struct cuda_engine *engine, const v
     return HSORT_OK;
 }
 
-/* Wait until a kernel on `stream` has made is_done() true, by a word in pinned memory. The host watches it itself: to be woken takes
- * longer than to sort some thousand keys. Errors of the stream end the wait; HSORT_INTERNAL: all is done, and it is not true. */
+/* Wait until a kernel on `stream` has made is_done() true by a word in pinned memory. The host polls the word, because being woken
+ * takes longer than sorting a few thousand keys. Errors of the stream end the wait. HSORT_INTERNAL: the stream has nothing left to
+ * do, and is_done() is still false. */
 template <typename DONE>
 static inline hsort_status wait_until(cudaStream_t stream, DONE is_done)
 {
@@ -160,31 +161,31 @@ static inline hsort_status wait_until(cudaStream_t stream, DONE is_done)
             return status_fail(HSORT_INTERNAL, "a kernel has ended without the word that the host waits for");
         break;
     }
-    // What the kernel has written before that word is not read sooner than the word, by no kind of processor.
+    // On every kind of processor, what the kernel wrote before the word must not be read sooner than the word.
     std::atomic_thread_fence(std::memory_order_acquire);
     return HSORT_OK;
 }
 
-/* The same until *word, which holds `unknown` before, is written. */
+/* The same, until a kernel has written *word. The caller has set it to `unknown` before the launch. */
 static inline hsort_status wait_for_word(cudaStream_t stream, const volatile int32_t *word, int32_t unknown)
 {
     return wait_until(stream, [=] { return *word != unknown; });
 }
 
-/* Called where an operation with kernels begins: its fault site. */
+/* The fault site of operations with kernels: each calls it where it begins. */
 static inline hsort_status kernel_fault(const char *what)
 {
     return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_CUDA, "%s: fault switched on", what) : HSORT_OK;
 }
 
-/* The same where keys are taken: is there a kernel for their width? */
+/* The same for operations that take keys: also check that there are kernels for keys of this width. */
 static inline hsort_status kernel_takes(const char *what, int key_bytes)
 {
     TRY(key_width_check(key_bytes));
     return kernel_fault(what);
 }
 
-/* The same, where keys are looked at as they lie: counted ones, too. */
+/* The same for operations that look at keys as they lie, which may have 1 or 2 bytes, too. */
 static inline hsort_status kernel_looks(const char *what, int key_bytes)
 {
     TRY(any_width_check(key_bytes));
@@ -195,8 +196,8 @@ static inline hsort_status kernel_looks(const char *what, int key_bytes)
 extern "C" {
 #endif
 
-/* engine_ops.encode() and .decode(): inspect.cu; engine_ops.merge(): merge.cu. Contracts in engine.h, arguments checked,
- * counts > 0, device current. On STREAM_WORK. */
+/* engine_ops.encode() and .decode(): inspect.cu; engine_ops.merge(): merge.cu. Their contracts are in engine.h. Here the
+ * arguments have been checked, counts are > 0, and the device is current. They run on STREAM_WORK. */
 hsort_status keys_map(struct cuda_engine *engine, struct keymap map, bool encoding, void *to,
                       const void *from, int64_t count); /* encode(), or decode() */
 hsort_status keys_merge(struct cuda_engine *engine, int key_bytes, const void *a, int64_t a_count,
@@ -247,7 +248,7 @@ hsort_status counted_write(struct engine *engine, int key_bytes, const struct en
 hsort_status runs_count(struct engine *engine, struct engine_runs *runs);
 hsort_status runs_write(struct engine *engine, const struct engine_runs *runs);
 
-/* *event: a new one, with these flags of CUDA's; whoever asks frees it by event_destroy(). Not collective. Errors HSORT_HOST_MEMORY,
+/* Create *event with CUDA's `flags`; the caller frees it by event_destroy(). Not collective. Errors HSORT_HOST_MEMORY,
  * HSORT_CUDA. */
 hsort_status cuda_event_create(struct engine *engine, unsigned flags, struct engine_event **event);
 

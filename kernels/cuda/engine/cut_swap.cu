@@ -1,5 +1,5 @@
-/* What kernels/in_place.c asks of the GPU besides sorts and merges: where a merge stands after so many keys,
- * and two stretches of keys that change places. */
+/* What kernels/in_place.c asks of the GPU besides sorts and merges: to find where a merge stands after so many
+ * keys, and to let two stretches of keys change places. */
 #include "kernels/cuda/engine/cuda_engine.h"
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/ladder/tuning.h"
@@ -7,10 +7,10 @@
 template <typename K>
 constexpr int swap_keys = by_width<K>(PASS_KEYS, PASS_KEYS, PASS_KEYS_16);
 
-/* *cut = keys of a among the first `outputs` merged ones; the search along a diagonal that merge.cu pictures.
- * The answer is in [low, high]; each turn cuts that into CUT_THREADS pieces, and every thread looks at the
- * last key of one. By a whole block, unlike the merge's own: nothing else runs meanwhile and the host waits,
- * so the 3 dependent turns that 2^30 keys take count, and not the loads. */
+/* *cut = how many of the first `outputs` merged keys are of a, by the search along a diagonal that merge.cu pictures.
+ * The answer is in [low, high]. Each turn cuts that range into CUT_THREADS pieces, and every thread looks at the
+ * last key of one piece. A whole block searches, unlike in the merge itself: nothing else runs meanwhile and the host
+ * waits, so what counts is the number of dependent turns, 3 for 2^30 keys, and not the number of loads. */
 template <typename K>
 static __global__ void __launch_bounds__(CUT_THREADS)
     cut_kernel(const K *__restrict__ a, int64_t a_count, const K *__restrict__ b, int64_t b_count,

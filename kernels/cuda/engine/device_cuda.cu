@@ -1,5 +1,5 @@
-/* Which CUDA devices this process can see, and what they are. Asks only what needs no context, so that a rank
- * may look at every GPU of its node and take memory on none. */
+/* Which CUDA devices this process can see, and what they are. Nothing here needs a context, so that a rank can look at
+ * every GPU of its node without taking memory on any. */
 #include "kernels/cuda/engine/cuda_engine.h"
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Elements that something travels with: their codes, and moving them to their places. All of it is bound by the bytes
- * that move. */
+/* Elements, that is keys that something travels with: making their codes, and moving them to their places. All of it is
+ * bound by the bytes that move. */
 #include "kernels/cuda/engine/fields.cuh"
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/engine/scan.cuh"
@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(ELEMENT_THREADS)
     }
 }
 
-/* A key K, by words W. */
+/* Load a key K by words W. */
 template <typename K, typename W>
 static __device__ K load_key(const W *from)
 {
@@ -32,7 +32,7 @@ static __device__ K load_key(const W *from)
     return key;
 }
 
-/* Keys that are numbers as this machine has them, `stride` words W apart: alone, or a field of records. */
+/* Make the codes of keys that are numbers in this machine's format, `stride` words W apart: alone, or a field of records. */
 template <typename C, typename K, typename W>
 static __global__ void __launch_bounds__(ELEMENT_THREADS)
     numbers_kernel(struct keymap map, const W *__restrict__ keys, int64_t stride, int shift, C *codes,
@@ -102,7 +102,7 @@ static hsort_status with_part_type(int bytes, F run)
     return KEY_IS_COUNTED(bytes) ? with_counted_type(bytes, run) : with_narrow_key_type(bytes, run);
 }
 
-/* The words in which numbers can be loaded: of 4 or 8 bytes; 0: the field is no such number. */
+/* The bytes of the words in which numbers_kernel() can load a field, 4 or 8. 0: the field is no such number, or not aligned for it. */
 static int word_of_numbers(const struct key_field &field)
 {
     const int unit = unit_of((uintptr_t)field.from | field.stride, field.bytes == 8 ? 8 : 4);
@@ -183,34 +183,36 @@ extern "C" hsort_status elements_split_codes(struct engine *base, int code_bytes
 
 /* ---- elements ------------------------------------------------------------------------------------------ */
 
-/* Elements that move: near ones in order, [count], and far ones by positions, [far_count]. By value, to kernels. */
+/* Elements that move between a near array [count], where they lie in order, and a far one [far_count], where each lies at its
+ * position. The far array may have a gap. Passed to kernels by value. */
 struct move {
     void *to;
     const void *from;
     const int64_t *positions; /* [count] */
     int64_t first;            /* the position of the first far element */
     uint64_t far_count;
-    uint64_t gap_before; /* before this far element so many bytes are left out; they may be fewer than none */
-    int64_t gap_bytes;
+    uint64_t gap_before; /* the far element that the gap lies before */
+    int64_t gap_bytes;   /* may be negative */
     int64_t count;
-    int64_t *outside; /* [blocks] pinned: how many positions each block has found that name no far element; NULL: nobody asks */
+    int64_t *outside; /* [blocks] pinned: how many positions of each block name no far element; NULL: nobody asks */
 };
 
-#define NOWHERE (UINT64_C(1) << 63) /* a place that no element has, also none of an array that lies before the first one */
+#define NOWHERE (UINT64_C(1) << 63) /* a place that no element has, not even in a second array that lies before the first one */
 
-/* The first of the `words` of which the far element of near element i consists, of word_bytes each; outside: counted. */
+/* The place of the first word of the far element that belongs to near element i. Each element has `words` words of word_bytes. If its
+ * position lies outside, it is counted, and the place is NOWHERE. */
 static __device__ uint64_t far_place(const struct move &move, int64_t i, uint32_t words, int word_bytes,
                                      uint64_t *outside)
 {
-    const uint64_t at = (uint64_t)move.positions[i] - (uint64_t)move.first; // one below is far beyond
+    const uint64_t at = (uint64_t)move.positions[i] - (uint64_t)move.first; // a position below the first wraps far beyond the end
     if (at < move.far_count)
         return at * words + (at >= move.gap_before ? (uint64_t)(move.gap_bytes / word_bytes) : 0);
     ++*outside;
     return NOWHERE;
 }
 
-/* Tell the host what a block has found: a word for each costs less than atomics on the host's memory. Every thread calls
- * it. */
+/* Tell the host how many positions outside a block has found. A word for each block costs less than atomics on the host's
+ * memory. Every thread calls it. */
 static __device__ void tell_outside(const struct move &move, uint64_t outside)
 {
     __shared__ uint64_t sums[ELEMENT_THREADS / WARP];
@@ -231,7 +233,7 @@ static __global__ void __launch_bounds__(ELEMENT_THREADS)
     tell_outside(move, outside);
 }
 
-/* Elements E, each by a thread. */
+/* Move elements E, each by one thread. */
 template <bool TAKES, typename E>
 static __global__ void __launch_bounds__(ELEMENT_THREADS, ELEMENT_TOGETHER)
     move_whole_kernel(const __grid_constant__ struct move move)
@@ -263,8 +265,8 @@ static __global__ void __launch_bounds__(ELEMENT_THREADS, ELEMENT_TOGETHER)
     tell_outside(move, outside);
 }
 
-/* Copy the elements of a tile, near elements from `first` on, by words W: consecutive lanes have consecutive words of the near
- * ones, and of the far ones within an element.
+/* Copy the elements of a tile, near elements from `first` on, by words W. Consecutive lanes have consecutive words of the near
+ * elements, and of the far ones as long as they stay within an element.
  *   places  [elements] the first word of each far element, or NOWHERE
  *   words   of an element */
 template <bool TAKES, typename W>
@@ -286,7 +288,7 @@ static __device__ void block_copy_words(const W *from, W *to, const uint64_t *pl
                 far[k] += word;
                 loaded[k] = from[TAKES ? far[k] : near_first + at];
             }
-            element += step; // without a division for each word
+            element += step; // avoids a division for each word
             word += step_words;
             if (word >= words) {
                 word -= words;
@@ -300,7 +302,7 @@ static __device__ void block_copy_words(const W *from, W *to, const uint64_t *pl
     }
 }
 
-/* Elements of so many words W, `tile` of them at a time by a block. */
+/* Move elements of `words` words W each. A block moves `tile` of them at a time. */
 template <bool TAKES, typename W>
 static __global__ void __launch_bounds__(ELEMENT_THREADS, ELEMENT_TOGETHER)
     move_words_kernel(const __grid_constant__ struct move move, uint32_t words, int tile)
@@ -325,7 +327,7 @@ static hsort_status with_word_type(int bytes, F run)
     return bytes == 16 ? run(uint4()) : with_part_type(bytes, run);
 }
 
-/* Launch what moves elements; by *blocks, which all tell what they found. */
+/* Launch the kernel that moves elements. *blocks: how many blocks it has, each of which tells what it found. */
 template <bool TAKES>
 static hsort_status launch_move(struct cuda_engine *engine, size_t element_bytes, const struct move &move,
                                 unsigned *blocks)
@@ -384,7 +386,7 @@ extern "C" hsort_status elements_take(struct engine *base, const struct engine_t
 {
     const uint64_t before = (uint64_t)take->from_count[0], more = (uint64_t)take->from_count[1];
     struct move move = {take->to, take->from[0], take->positions, take->first, before + more, before, 0, take->count, NULL};
-    if (more > 0) // two arrays are one with a gap, which is less than none where the second lies before the first
+    if (more > 0) // two arrays are taken as one with a gap, which is negative if the second lies before the first
         move.gap_bytes =
             (const char *)take->from[1] - ((const char *)take->from[0] + before * take->element_bytes);
     return move_elements<true>(base, "take", take->element_bytes, move, outside);

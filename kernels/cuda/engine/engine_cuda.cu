@@ -1,11 +1,11 @@
 /* The CUDA engine: one device behind the table of functions of engine.h.
  *
- *   streams     three streams that do not wait for the default stream, nor it for them: what must come after
- *             the caller's own work says so by stream_wait_caller()
+ *   streams   three streams that do not wait for the default stream, and it does not wait for them:
+ *             stream_wait_caller() orders work after the caller's own
  *   memory    plain cudaMalloc, so that IPC handles exist for it; counted, so that ranks can share a device
  *   results   a page of pinned memory that kernels write to directly: a probe is one launch and one wait
  *
- * Kernels live in the other files; here is only what needs none. */
+ * Kernels live in the other files; this one holds only what needs none. */
 #include "kernels/cuda/engine/cuda_engine.h"
 #include "kernels/in_place.h"
 #include "kernels/base/size_text.h"
@@ -46,7 +46,7 @@ static hsort_status fail_alloc(const struct cuda_engine *engine, size_t bytes)
                        size_text(engine->bytes_in_use, used), limit);
 }
 
-/* What to ask CUDA for: of much memory whole pages, or peers would read it slowly (peer.cu). */
+/* The bytes to ask CUDA for. Large allocations take whole pages, or peers would read them slowly (peer.cu). */
 static size_t whole_pages(size_t bytes)
 {
     const size_t page = ENGINE_PEER_BYTES, rest = bytes % page;
@@ -210,7 +210,7 @@ static hsort_status engine_event_done(struct engine *base, struct engine_event *
     device_scope scope(cuda(base));
     const cudaError_t state = cudaEventQuery(event->handle);
     *done = state == cudaSuccess;
-    if (state == cudaErrorNotReady) // which CUDA does not remember as an error
+    if (state == cudaErrorNotReady) // CUDA does not remember this as an error
         return HSORT_OK;
     return cuda_check(state, "work before an event");
 }
@@ -226,7 +226,7 @@ static hsort_status engine_stream_wait_caller(struct engine *base, void *stream)
 {
     struct cuda_engine *engine = cuda(base);
     device_scope scope(engine);
-    // Work that is done already needs no event, and a kernel that waits for one starts later.
+    // If that work is done already, no event is needed, and a kernel that waits for an event starts later.
     if (cudaStreamQuery((cudaStream_t)stream) == cudaSuccess)
         return HSORT_OK;
     cudaGetLastError(); // "not ready", or an error that the next call reports
@@ -260,8 +260,8 @@ static hsort_status engine_decode(struct engine *base, struct keymap map, void *
     return count > 0 ? keys_map(cuda(base), map, false, to, from, count) : HSORT_OK;
 }
 
-/* How to sort with the scratch there is: by which rung, and how many keys at a time; all, unless a radix rung
- * has too little scratch for that. A network, which needs none, does not take keys of 16 bytes. */
+/* How to sort with the scratch there is: by which rung, and how many keys at a time. These are all keys, unless a
+ * radix rung has too little scratch for them. A network needs no scratch, but does not take keys of 16 bytes. */
 struct sort_plan {
     int rung;
     int64_t chunk;
@@ -300,7 +300,7 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
     args.key_bytes = key_bytes;
     args.count = plan.chunk;
     TRY(ladder_workspace(cuda(base), plan.rung, &args, bytes));
-    // fewer keys may be sorted by a rung that wants more
+    // fewer keys may be sorted by a rung that needs a larger workspace
     const bool may_differ = rung == -1 && !rung_is_network(plan.rung);
     while (may_differ && (args.count = tuning_border_below(key_bytes, args.count)) > 0) {
         size_t of_fewer;
@@ -310,7 +310,7 @@ static hsort_status engine_sort_workspace(struct engine *base, int rung, int key
     return HSORT_OK;
 }
 
-/* With less scratch than keys, which every chunk's rung would have to encode for itself. */
+/* Sort with less scratch than keys. All keys are encoded first, or the rung would have to encode each chunk for itself. */
 static hsort_status sort_in_chunks(struct engine *base, const struct sort_plan *plan,
                                    const struct sort_args *args, int64_t scratch_count, void **sorted)
 {
@@ -378,8 +378,8 @@ static hsort_status find_driver(struct cuda_driver *driver)
     return HSORT_OK;
 }
 
-/* Was the code made for GPUs that can wait? It may be older code, translated for such a one. All kernels are made for the
- * same GPUs, so one is asked. */
+/* Was the code made for GPUs whose kernels can wait where they will run (launch.cuh)? Such a GPU may run older code, translated
+ * for it. All kernels are made for the same GPUs, so it is enough to ask about one. */
 static hsort_status look_at_code(struct cuda_engine *engine)
 {
     cudaFuncAttributes code;
@@ -388,8 +388,8 @@ static hsort_status look_at_code(struct cuda_engine *engine)
     return HSORT_OK;
 }
 
-/* Everything the engine needs beside its context, and a first kernel, so that a device that cannot run this
- * build's code is found now and not in the middle of a sort. The device is current. */
+/* Make everything the engine needs beside its context, and run a first kernel, so that a device that cannot run this
+ * build's code is found here and not in the middle of a sort. The device is current. */
 static hsort_status start_device(struct cuda_engine *engine)
 {
     TRY_CUDA(cudaDeviceGetAttribute(&engine->multiprocessors, cudaDevAttrMultiProcessorCount, engine->device));
@@ -403,7 +403,7 @@ static hsort_status start_device(struct cuda_engine *engine)
         TRY_CUDA(cudaStreamCreateWithFlags(&engine->streams[stream], cudaStreamNonBlocking));
     TRY_CUDA(cudaEventCreateWithFlags(&engine->followed, cudaEventDisableTiming));
     TRY_CUDA(cudaMalloc((void **)&engine->inspection, sizeof *engine->inspection));
-    // All is copied, of which some looks write a part. Not by the default stream, which may be behind the caller's work.
+    // The whole inspection is copied, and some looks write only a part. Not on the default stream, which may wait for the caller's work.
     TRY_CUDA(cudaMemsetAsync(engine->inspection, 0, sizeof *engine->inspection, engine->streams[STREAM_WORK]));
     TRY_CUDA(cudaMalloc((void **)&engine->packed_bytes, CUDA_PACKINGS * sizeof *engine->packed_bytes));
     TRY(take_pinned(sizeof *engine->result, false, (void **)&engine->result));
@@ -473,7 +473,7 @@ static void engine_close(struct engine *base)
     delete engine;
 }
 
-// Named fields, which must stand in the struct's order: two functions of one type cannot be swapped unseen.
+// The fields are named, so that two functions of one type cannot be swapped unnoticed. They must stand in the struct's order.
 static const struct engine_ops cuda_ops = {
     .name = "cuda",
     .kind = HSORT_ENGINE_CUDA,

@@ -1,19 +1,19 @@
-/* What kernels on elements have in common: how many blocks, and the fields of elements, which lie at any place. */
+/* What kernels on elements share: how many blocks they have, and how they load fields of elements, which may lie anywhere. */
 #ifndef FIELDS_CUH
 #define FIELDS_CUH
 
 #include "kernels/cuda/engine/cuda_engine.h"
 #include "kernels/cuda/ladder/tuning.h"
 
-/* Each block takes one tile after the other, so that their number has a bound; no more than ENGINE_SEARCH_MAX, as each
- * has a word for its answer. */
+/* How many blocks a kernel has for a number of tiles. Each block takes one tile after the other, so that the number of blocks has a
+ * bound. There are at most ENGINE_SEARCH_MAX, because each block has a word for its answer. */
 static unsigned element_blocks(const struct cuda_engine *engine, int64_t tiles)
 {
     const int64_t most = min((int64_t)engine->multiprocessors * ELEMENT_BLOCKS, (int64_t)ENGINE_SEARCH_MAX);
     return (unsigned)min(tiles, most);
 }
 
-/* Fields by value, to a kernel; and in which words each is read, of 1, 2, 4 or 8 bytes: as its alignment allows. */
+/* Fields, passed to a kernel by value. Each is read in words of 1, 2, 4 or 8 bytes, as its alignment allows. */
 struct field_list {
     int count;
     struct key_field field[ENGINE_FIELDS_MAX];
@@ -41,7 +41,7 @@ static __device__ uint64_t reversed(uint64_t bytes)
     return (uint64_t)upper << 32 | __byte_perm((uint32_t)(bytes >> 32), 0, 0x0123);
 }
 
-/* What field_bits() finds. */
+/* Load what field_bits() returns on the host. */
 static __device__ uint128 load_field(const struct key_field &field, int word, int64_t i)
 {
     const unsigned char *from = (const unsigned char *)field.from + (size_t)i * field.stride;
@@ -55,7 +55,7 @@ static __device__ uint128 load_field(const struct key_field &field, int word, in
                             : (uint128)upper << 64 | lower;
 }
 
-/* The largest power of two, `most` at most, that divides a number. */
+/* The largest power of two up to `most` that divides a number. */
 static int unit_of(uint64_t number, int most)
 {
     int unit = most;

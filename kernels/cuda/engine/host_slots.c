@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT_BYTES = ENGINE_MOVE_BYTES + HOST_SLOT_ALIGNMENT }; // the bytes may begin anywhere in a block
+enum { SLOT_BYTES = ENGINE_MOVE_BYTES + HOST_SLOT_ALIGNMENT }; // a chunk may begin anywhere in a block of HOST_SLOT_ALIGNMENT
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
@@ -62,14 +62,14 @@ struct lane {
     struct transfer_queue *queue;
     cudaStream_t in, out;
     int first;                     /* of its slots */
-    int turn;                      /* which of them is next */
-    bool emptying;                 /* a chunk is on its way out, */
-    struct transfer_chunk leaving; /* this one, */
-    int leaving_slot;              /* to this slot */
+    int turn;                      /* which of its slots is next */
+    bool emptying;                 /* a chunk is on its way out */
+    struct transfer_chunk leaving; /* that chunk */
+    int leaving_slot;              /* the slot that it goes to */
 };
 
-/* Where the bytes of a chunk lie in its slot: as far behind a border of blocks as in their file, so that files can
- * be read past the page cache. */
+/* Where the bytes of a chunk lie in its slot: as far behind a border of blocks as in their file, so that reads of files
+ * can bypass the page cache. */
 static char *place_in_slot(const struct lane *lane, int slot, const struct transfer_chunk *chunk)
 {
     return (char *)lane->slots->memory + (size_t)slot * SLOT_BYTES +
@@ -110,12 +110,12 @@ static hsort_status end_out(struct lane *lane)
     return transfer_move(&lane->leaving, place_in_slot(lane, lane->leaving_slot, &lane->leaving));
 }
 
-/* Fill the next slot, or begin to; then empty the one before. */
+/* Fill the next slot, or begin to fill it; then empty the slot before. */
 static hsort_status run_chunk(struct lane *lane, const struct transfer_chunk *chunk)
 {
     const int slot = lane->first + lane->turn;
     lane->turn = (lane->turn + 1) % HOST_SLOTS_EACH;
-    TRY(check_copy(cudaEventSynchronize(lane->slots->copied[slot]))); // at once if it was never recorded
+    TRY(check_copy(cudaEventSynchronize(lane->slots->copied[slot]))); // returns at once if it was never recorded
     TRY(chunk->out ? begin_out(lane, slot, chunk) : bring_in(lane, slot, chunk));
     TRY(end_out(lane));
     if (chunk->out) {

@@ -1,5 +1,5 @@
-/* One pass over keys: encode, decode, inspect; and gather, which reads a few of them. All but gather are
- * bound by the bytes they read, so each thread has some loads in flight before it uses the first. */
+/* One pass over keys: encode, decode, inspect; and gather, which reads a few keys. All except gather are
+ * bound by the bytes they move, so each thread has several loads in flight before it uses the first. */
 #include "kernels/cuda/msd/coding.cuh"
 #include "kernels/cuda/engine/cuda_engine.h"
 #include "kernels/cuda/engine/block.cuh"

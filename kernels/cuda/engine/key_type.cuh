@@ -1,6 +1,6 @@
-/* From widths that are known at run time to the types that kernels are made for. The only place on this side
- * that asks for a width: one that it does not know is an error, and kernels for a new one are made by a line
- * of KEY_WIDTH_LIST. */
+/* From widths that are known at run time to the types that kernels are made for. Only this file asks for the width of
+ * keys on the CUDA side. A width that it does not know is an error. A line in KEY_WIDTH_LIST makes kernels for a new
+ * width. */
 #ifndef KEY_TYPE_CUH
 #define KEY_TYPE_CUH
 
@@ -15,14 +15,14 @@ struct no_value {
 template <typename V>
 constexpr bool has_value = !std::is_same<V, no_value>::value;
 
-/* 16 bytes, and the keys in them. Places in it are known when it is compiled, so that it is held in registers. */
+/* 16 bytes, and the keys in them. All indices into it are known at compile time, so that it is held in registers. */
 template <typename K>
 union key_vector {
     uint4 whole;
     K keys[sizeof(uint4) / sizeof(K)];
 };
 
-/* run(K()) with K the unsigned integer of `key_bytes`; what it returns. Errors HSORT_INTERNAL. */
+/* Call run(K()) with K the unsigned integer of `key_bytes`, and return its result. Errors HSORT_INTERNAL. */
 template <typename F>
 static hsort_status with_key_type(int key_bytes, F run)
 {
@@ -50,14 +50,14 @@ static hsort_status with_counted_type(int key_bytes, F run)
     return counted_width_check(key_bytes);
 }
 
-/* For all keys that there are, where they are only looked at. */
+/* The same for keys of every width, where they are only looked at. */
 template <typename F>
 static hsort_status with_any_key_type(int key_bytes, F run)
 {
     return KEY_IS_COUNTED(key_bytes) ? with_counted_type(key_bytes, run) : with_key_type(key_bytes, run);
 }
 
-/* The same for one word: most rungs have no kernels for keys of 16 bytes, which are two. */
+/* The same for keys of one word: most rungs have no kernels for keys of 16 bytes, which are two words. */
 template <typename F>
 static hsort_status with_narrow_key_type(int key_bytes, F run)
 {
@@ -70,8 +70,8 @@ static hsort_status with_narrow_key_type(int key_bytes, F run)
     return status_fail(HSORT_INTERNAL, "no kernels of this kind for keys of %d bytes", key_bytes);
 }
 
-/* run(K(), V()) with the types of a key of one word and of the value beside it: no_value for 0 bytes. Errors
- * HSORT_INTERNAL. */
+/* Call run(K(), V()) with the types of a key of one word and of the value beside it, no_value for 0 bytes, and return its
+ * result. Errors HSORT_INTERNAL. */
 template <typename F>
 static hsort_status with_element_types(int key_bytes, int value_bytes, F run)
 {
@@ -88,7 +88,7 @@ static hsort_status with_element_types(int key_bytes, int value_bytes, F run)
                        value_bytes);
 }
 
-/* A number that depends on the width of K, which must be one that there is a number for. */
+/* A number that depends on the width of K. A width that no number is given for does not compile. */
 template <typename K>
 static __host__ __device__ constexpr int by_width(int of_4, int of_8)
 {
@@ -103,7 +103,7 @@ static __host__ __device__ constexpr int by_width(int of_4, int of_8, int of_16)
     return sizeof(K) <= 4 ? of_4 : sizeof(K) == 8 ? of_8 : of_16; // narrower keys are as those of 4 bytes
 }
 
-/* A key of another lane: the types of keys have no shuffle in common. Whole warps call it. */
+/* The key of another lane. The types of keys have no shuffle in common. Whole warps call it. */
 template <typename K>
 static __device__ K of_lane(K key, int lane)
 {
@@ -116,7 +116,7 @@ static __device__ K of_lane(K key, int lane)
     }
 }
 
-/* A key of the lane that is so many before; this one's own, where there is none. Whole warps call it. */
+/* The key of the lane `distance` lanes below; undefined in lanes that have no such lane. Whole warps call it. */
 template <typename K>
 static __device__ K of_lane_below(K key, int distance)
 {

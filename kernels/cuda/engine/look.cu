@@ -1,9 +1,9 @@
-/* What elements are like: in order or not, and which. Bound by the bytes that are read. */
+/* What elements are like: whether they are in order, and which they are. Bound by the bytes that are read. */
 #include "kernels/base/element_digest.h"
 #include "kernels/cuda/engine/fields.cuh"
 #include "kernels/cuda/engine/block.cuh"
 
-/* Elements by value, to kernels. Some lanes of a warp share an element, each with every lanes-th word of it:
+/* Elements, passed to kernels by value. `lanes` lanes of a warp share an element, and each takes every lanes-th word of it:
  *
  *     12 bytes, 2 lanes      warp    0a 0b 1a 1b 2a 2b ...      16 elements at a time */
 struct looked_at {
@@ -45,7 +45,7 @@ static __device__ uint64_t load_bytes(const unsigned char *from, size_t left, in
     return bytes;
 }
 
-/* Add this lane's words of element i. */
+/* Add this lane's words of element i to its digest. */
 static __device__ void add_words(const struct looked_at &of, int64_t i, int lane, uint64_t digest[2])
 {
     uint64_t place = 0;
@@ -58,7 +58,7 @@ static __device__ void add_words(const struct looked_at &of, int64_t i, int lane
     }
 }
 
-/* The digest of all lanes of an element, in each of them. Whole warps call it. */
+/* Give each lane of an element the sum of the digests of all of its lanes. Whole warps call it. */
 static __device__ void join_lanes(int lanes, uint64_t digest[2])
 {
     for (int distance = lanes / 2; distance > 0; distance /= 2)

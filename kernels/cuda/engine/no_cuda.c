@@ -1,4 +1,4 @@
-/* The CUDA half of engine.h in a build without the CUDA Toolkit: there are simply no devices. */
+/* The CUDA half of engine.h in a build without the CUDA Toolkit: there are no devices. */
 #include "kernels/engine.h"
 #include <stdio.h>
 

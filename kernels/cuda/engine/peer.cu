@@ -5,20 +5,20 @@
  *                         ^ start                 ^ offset                       | handle, by whatever way
  *     another process   [ the same bytes at another address ........ ]  <--- cudaIpcOpenMemHandle
  *
- * A handle names whole allocations, so the driver is asked where the one around `memory` starts.
+ * A handle names a whole allocation, so the driver is asked where the allocation around `memory` starts.
  *
- * Only allocations of ENGINE_PEER_BYTES: cudaMalloc cuts smaller ones out of a block that several share, and
- * a handle maps the whole block. To pad small allocations instead would blind memcheck to accesses beyond
+ * Only allocations of at least ENGINE_PEER_BYTES are exported: cudaMalloc cuts smaller ones out of a block that several
+ * share, and a handle maps the whole block. Padding small allocations instead would blind memcheck to accesses beyond
  * their end.
  *
- * alloc() takes whole multiples of as much. An allocation that ends elsewhere is read by copies of another process at less than the
- * link's rate once kernels have run there that read or write more than its L2 cache holds (mpi/measured.md); in its own process it is
- * not. Not known why: a guess is that it is mapped in small pages.
+ * From ENGINE_PEER_BYTES on, alloc() takes whole multiples of it. If an allocation ends elsewhere, copies of another process
+ * read it at less than the link's rate, once kernels of that process have read or written more than its L2 cache holds
+ * (mpi/measured.md). Copies in the allocation's own process are not slower. Not known why: a guess is that the allocation is
+ * mapped in small pages.
  *
- * Only of cudaMalloc memory: virtual memory and pools have other handles, which must be passed as file
- * descriptors, and managed memory has none. No question to cudaDeviceCanAccessPeer(): it knows only devices
- * that this process sees, and opening works, where it works at all, also for a device that
- * CUDA_VISIBLE_DEVICES hides. */
+ * Only cudaMalloc memory is exported: virtual memory and pools have other handles, which must be passed as file
+ * descriptors, and managed memory has none. cudaDeviceCanAccessPeer() is not asked, because it knows only devices that this
+ * process sees. Opening, where it works at all, also works for a device that CUDA_VISIBLE_DEVICES hides. */
 #include "kernels/cuda/engine/cuda_engine.h"
 #include <string.h>
 
@@ -42,7 +42,7 @@ static hsort_status peer_export(struct engine *base, const void *memory, struct 
     CUdeviceptr start = 0;
     size_t bytes = 0;
     memset(handle, 0, sizeof *handle);
-    // The type first: pinned host memory has an address range too.
+    // The type is asked first, because pinned host memory has an address range too.
     const bool exported = cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&
                           attributes.type == cudaMemoryTypeDevice && attributes.device == engine->device &&
                           engine->driver.address_range(&start, &bytes, (CUdeviceptr)memory) == CUDA_SUCCESS &&

@@ -1,13 +1,13 @@
-/* Runs of equal keys. A part of the keys for each block: one pass counts the heads of each part, the host adds them up, a
- * second pass writes. Two parts of two tiles each:
+/* Runs of equal keys. Each block has a part of the keys. One pass counts the heads of each part, the host adds the counts up,
+ * and a second pass writes. Two parts of two tiles each:
  *
  *     keys         1 1 2 | 2 3 4     4 4 4 | 5 5 6
  *     heads        4 in the part     2 in the part
  *     first head   0                 9
  *     then told    heads up to its end 4, next head 9     6, the end of the last run
  *
- * Both passes are bound by the bytes that they read and write. A block goes through its part from the last tile to the first:
- * then it knows where each run ends when it meets its head. */
+ * Both passes are bound by the bytes that they read and write. A block goes through its part from the last tile to the first,
+ * so that it knows where each run ends when it meets the run's head. */
 #include "kernels/cuda/engine/key_type.cuh"
 #include "kernels/cuda/engine/block.cuh"
 #include "kernels/cuda/ladder/tuning.h"
@@ -20,7 +20,7 @@ constexpr int run_keys = by_width<K>(RUN_KEYS, RUN_KEYS, RUN_KEYS_16);
 template <typename K>
 constexpr int run_tile = RUN_THREADS *run_keys<K>;
 
-/* By value, to kernels. */
+/* Keys, passed to kernels by value. */
 template <typename K>
 struct run_keys_of {
     const K *keys; /* [count] */
@@ -30,8 +30,8 @@ struct run_keys_of {
     int64_t part_tiles; /* tiles in the part of each block */
 };
 
-/* Load the keys of a tile that are this thread's: `first`, and each RUN_THREADS further on. Returns which are heads, a bit
- * each. */
+/* Load this thread's keys of a tile: key `first`, and every RUN_THREADS-th key behind it. Return which of them are heads, a
+ * bit each. */
 template <typename K>
 static __device__ uint32_t load_heads(const run_keys_of<K> &of, int64_t first, K *here)
 {
@@ -51,7 +51,7 @@ static __device__ uint32_t load_heads(const run_keys_of<K> &of, int64_t first, K
 
 /* ---- count --------------------------------------------------------------------------------------------- */
 
-/* The sum and the least of all threads' values, told to the host. Every thread calls it. */
+/* Tell the host the sum of all threads' `heads` and the least `first`. Every thread calls it. */
 static __device__ void tell_part(uint64_t heads, int64_t first, int64_t *part_heads, int64_t *part_first)
 {
     __shared__ uint64_t sums[RUN_THREADS / WARP];
@@ -59,7 +59,7 @@ static __device__ void tell_part(uint64_t heads, int64_t first, int64_t *part_he
     const int64_t of_warp = (int64_t)warp_min((uint64_t)first);
     if (threadIdx.x % WARP == 0)
         firsts[threadIdx.x / WARP] = of_warp;
-    const uint64_t before = block_sum_before(heads, sums); // with a barrier
+    const uint64_t before = block_sum_before(heads, sums); // contains a barrier
     if (threadIdx.x == RUN_THREADS - 1) {
         int64_t least = NO_HEAD;
         for (int warp = 0; warp < RUN_THREADS / WARP; warp++)
@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(RUN_THREADS)
 
 /* ---- write --------------------------------------------------------------------------------------------- */
 
-/* The heads of a tile. A row is what a warp holds of one load. */
+/* The heads of a tile. A row is the keys that a warp holds from one load. */
 template <typename K>
 struct run_tile_heads {
     static constexpr int ROWS = run_tile<K> / WARP;
@@ -99,7 +99,7 @@ struct run_tile_heads {
     int head[run_tile<K>]; /* [total] where in the tile each of them is */
 };
 
-/* before and total from the numbers of heads of each row, in `before`. Every thread calls it; a barrier follows. */
+/* Set `before` and `total`. `before` holds the number of heads of each row at first. Every thread calls it; a barrier must follow. */
 template <typename K>
 static __device__ void scan_rows(run_tile_heads<K> &tile)
 {
@@ -124,8 +124,8 @@ static __device__ void scan_rows(run_tile_heads<K> &tile)
         tile.total = through;
 }
 
-/* Find the heads of a tile and put them into `heads`. Returns how many heads of the tile lie before each key of this thread,
- * in before [keys]. Every thread calls it; a barrier follows. */
+/* Put the heads of a tile into `tile`, given those of this thread in `mine`. before [keys] becomes how many heads of the tile lie
+ * before each key of this thread. Every thread calls it; a barrier must follow. */
 template <typename K>
 static __device__ void rank_heads(uint32_t mine, run_tile_heads<K> &tile, int *before)
 {
@@ -148,7 +148,7 @@ static __device__ void rank_heads(uint32_t mine, run_tile_heads<K> &tile, int *b
     }
 }
 
-/* Where results go: of struct engine_runs, which is too large for the parameters of a kernel. */
+/* The members of struct engine_runs that say where results go; the whole is too large for the parameters of a kernel. */
 template <typename K>
 struct run_results {
     int64_t position, first_id;
@@ -156,7 +156,7 @@ struct run_results {
     int64_t *first, *counts, *ids;
 };
 
-/* What a thread holds: heads, and numbers of runs. rank0: heads of all keys before the tile. */
+/* Write what a thread holds: heads, and numbers of runs. rank0: how many heads all keys before the tile have. */
 template <typename K>
 static __device__ void write_keys(const run_keys_of<K> &of, const run_results<K> &to, int64_t first,
                                   const K *here, uint32_t mine, const int *before, int64_t rank0)
@@ -172,7 +172,8 @@ static __device__ void write_keys(const run_keys_of<K> &of, const run_results<K>
     }
 }
 
-/* part_heads: of each part and all before it; part_next: the position of the next head behind it. [blocks] pinned. */
+/* part_heads: the heads of each part and all parts before it; part_next: the position of the next head behind the part.
+ * [blocks] pinned. */
 template <typename K>
 static __global__ void __launch_bounds__(RUN_THREADS)
     write_runs_kernel(const __grid_constant__ run_keys_of<K> of, const __grid_constant__ run_results<K> to,
@@ -205,7 +206,7 @@ static __global__ void __launch_bounds__(RUN_THREADS)
 
 /* ---- the engine's operations --------------------------------------------------------------------------- */
 
-/* Tiles in a part, such that no part is empty, and how many parts there are. */
+/* Return the tiles in a part, such that no part is empty. *parts: how many parts there are. */
 template <typename K>
 static int64_t cut_into_parts(const struct cuda_engine *engine, int64_t count, unsigned *parts)
 {
@@ -229,7 +230,7 @@ static run_keys_of<K> keys_of(const struct cuda_engine *engine, const struct eng
     return of;
 }
 
-/* Pinned memory of the engine's, which a kernel reads or writes until it is done: so both operations wait for it. */
+/* The parts use pinned memory of the engine. A kernel reads or writes it until it is done, so both operations wait for the kernel. */
 static_assert(ENGINE_RUN_PARTS <= ENGINE_SEARCH_MAX, "parts have their room there");
 
 extern "C" hsort_status runs_count(struct engine *base, struct engine_runs *runs)
@@ -260,7 +261,7 @@ extern "C" hsort_status runs_count(struct engine *base, struct engine_runs *runs
     return HSORT_OK;
 }
 
-/* What each part has to know of the others. */
+/* Write to `result` what each part has to know of the others. */
 static void tell_parts(const struct engine_runs *runs, unsigned parts, struct cuda_result *result)
 {
     int64_t heads = runs->found, next = runs->end;

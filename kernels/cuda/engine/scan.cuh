@@ -4,8 +4,8 @@
 
 #include "kernels/cuda/engine/key_type.cuh"
 
-/* The sum of the values of the lanes up to this one; of the first LANES lanes, and undefined in the others.
- * Whole warps call it. */
+/* The sum of the values of the lanes up to this one, including it; undefined in all but the first LANES lanes. Whole
+ * warps call it. */
 template <int LANES = WARP, typename T>
 static __device__ T warp_sum_through(T value)
 {
@@ -35,8 +35,8 @@ static __device__ T block_sum_before(T value, T *sums)
     return before;
 }
 
-/* The same for the first WARPS warps of a block, and undefined in the others; *total: of all of them. Every
- * thread of the block calls it, once. WHOLE: there are no others. */
+/* The same for the first WARPS warps of a block; undefined in the other warps. *total: the sum of all values of those
+ * WARPS warps. Every thread of the block calls it, once. WHOLE: the block has no other warps. */
 template <int WARPS, bool WHOLE, typename T>
 static __device__ T block_scan(T value, T *total)
 {
@@ -57,8 +57,8 @@ static __device__ T block_scan(T value, T *total)
     return before;
 }
 
-/* The sum of the values of all threads before this one; *all: of all. Every thread of a block of WARP warps calls it;
- * sums [WARP] in shared memory may be used again after the next barrier. */
+/* The sum of the values of all threads before this one; *all: the sum of all values. Every thread of a block of WARP
+ * warps calls it; sums [WARP] in shared memory may be used again after the next barrier. */
 template <typename T>
 static __device__ T block_sum_of_warps(T value, T *sums, T *all)
 {

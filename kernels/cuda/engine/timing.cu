@@ -1,4 +1,4 @@
-/* Events that keep their time, for a trace (traced_engine.h). Others do without, as they are then recorded sooner. */
+/* Events that keep their time, for a trace (traced_engine.h). Other events do not, because they are then recorded sooner. */
 #include "kernels/cuda/engine/cuda_engine.h"
 
 static hsort_status timing_create(struct engine *base, struct engine_event **event)

@@ -1,8 +1,8 @@
 /* What the bitonic rungs share: elements and where they lie, the comparators of Batcher's network, and the
  * parts of a rung that the next one takes over.
  *
- * The network is the all-ascending form of rung 1. In phase p = 1, 2, .. runs of 2^p keys become sorted out
- * of two sorted runs of 2^(p-1). Its steps have the strides 2^(p-1) down to 1; the first one is mirrored:
+ * The network is the all-ascending form of rung 1. Phase p = 1, 2, .. makes each sorted run of 2^p keys from
+ * two sorted runs of 2^(p-1). Its steps have the strides 2^(p-1) down to 1; the first step is mirrored:
  *
  *     x  compares with  x ^ (2^p - 1)       first step: the bit of the stride and all below turn over
  *     x  compares with  x ^ stride          every other step
@@ -38,7 +38,7 @@ struct columns {
     K *keys;
     V *values; /* not looked at without values */
 
-    /* From element i on. */
+    /* The columns from element i on. */
     __device__ columns at(int64_t i) const
     {
         return {keys + i, has_value<V> ? values + i : NULL};
@@ -59,8 +59,8 @@ struct columns {
     }
 };
 
-/* Stands where there is no key. It never changes places with one, not even with the largest: a comparator
- * exchanges only where the upper key is smaller. */
+/* The element that stands where there is no key. It never changes places with a key, not even with the largest:
+ * a comparator exchanges only if the upper key is smaller. */
 template <typename K, typename V>
 static __device__ element<K, V> largest()
 {
@@ -81,7 +81,7 @@ static __device__ element<K, V> choose(bool first, element<K, V> a, element<K, V
     return e;
 }
 
-/* Both ends in this thread. */
+/* A comparator with both ends in this thread. */
 template <typename K, typename V>
 static __device__ void compare_exchange(element<K, V> &lower, element<K, V> &upper)
 {
@@ -96,7 +96,7 @@ static __device__ void compare_exchange(element<K, V> &lower, element<K, V> &upp
     }
 }
 
-/* One end in this thread, the other elsewhere: what this end keeps. */
+/* A comparator with one end in this thread and the other elsewhere. Return what this end keeps. */
 template <typename K, typename V>
 static __device__ element<K, V> keep_side(element<K, V> mine, element<K, V> other, bool is_lower)
 {
@@ -105,7 +105,7 @@ static __device__ element<K, V> keep_side(element<K, V> mine, element<K, V> othe
         return mine;
     } else if constexpr (!has_value<V>) { // of equal keys it may keep either
         return choose((other.key < mine.key) == is_lower, other, mine);
-    } else { // equal keys must stay where they are, or both ends would keep one value
+    } else { // equal keys must stay where they are, or both ends would keep the same value
         return choose(is_lower ? other.key < mine.key : mine.key < other.key, other, mine);
     }
 }
@@ -115,9 +115,8 @@ struct comparator {
     I lower, upper;
 };
 
-/* Comparator t of the step of stride 2^log_stride: it ends at the t-th position whose bit log_stride is set,
- * and begins at the position with that bit cleared, and with the bits below turned over too where `mirrored`.
- * */
+/* Comparator t of the step of stride 2^log_stride. Its upper end is the t-th position whose bit log_stride is
+ * set. Its lower end is the position with that bit cleared and, if `mirrored`, the bits below turned over too. */
 template <typename I>
 static __device__ comparator<I> comparator_at(I t, int log_stride, bool mirrored)
 {
@@ -127,8 +126,8 @@ static __device__ comparator<I> comparator_at(I t, int log_stride, bool mirrored
     return {mirrored ? middle - 1 - offset : middle - stride + offset, middle + offset};
 }
 
-/* Comparators of a step on `count` keys: positions below count whose bit log_stride is set. Their ends
- * ascend, so these are the first ones. */
+/* How many comparators a step on `count` keys has: one for each position below count whose bit log_stride is
+ * set. Upper ends ascend, so these are the first comparators. */
 static inline int64_t count_comparators(int64_t count, int log_stride)
 {
     const int64_t stride = INT64_C(1) << log_stride;
@@ -153,7 +152,7 @@ static columns<K, V> columns_of(const struct sort_args *args)
     return {(K *)args->keys, (V *)args->values};
 }
 
-/* run(columns of the types of `args`). */
+/* Call run() with columns of the types of `args`, and return its result. */
 template <typename F>
 static hsort_status with_columns(const struct sort_args *args, F run)
 {
@@ -170,8 +169,8 @@ extern "C" {
 hsort_status rung_1_step(struct cuda_engine *engine, const struct sort_args *args, int log_stride,
                          bool mirrored);
 
-/* Rung 3: the tiles of 2^rung_3_log_tile() elements. sort: all phases up to this size; merge: of a later
- * phase the steps whose strides are smaller than a tile. */
+/* Rung 3, on tiles of 2^rung_3_log_tile() elements. sort: all phases up to this size; merge: the steps of a
+ * later phase whose strides are smaller than a tile. */
 int rung_3_log_tile(const struct sort_args *args);
 hsort_status rung_3_sort_tiles(struct cuda_engine *engine, const struct sort_args *args);
 hsort_status rung_3_merge_tiles(struct cuda_engine *engine, const struct sort_args *args);

@@ -8,7 +8,7 @@ static hsort_status fail_rung(int rung)
 #undef X
 }
 
-/* Of a rung that there is: has it kernels for keys so wide? */
+/* Does an existing rung have kernels for keys of this width? */
 static hsort_status check_width(int rung, int key_bytes)
 {
     return key_bytes <= (int)sizeof(uint64_t) || rung_is_wide(rung)

@@ -21,22 +21,22 @@
     X(8, msd,               STABLE,   RADIX,   BITS,  WIDE,   "radix from the top digit, finished in shared memory")
 // clang-format on
 
-/* What a rung sorts: codes ascending, each with a value that travels along, or without. All in engine memory;
+/* What a rung sorts: codes, ascending, with or without a value each that travels along. Everything is in engine memory;
  * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types,
  * without values: ladder_sort() encodes and decodes them for the rungs that take codes only. */
 struct sort_args {
     int key_bytes;                     /* 4 or 8; 16 where rung_is_wide(), without values */
-    int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8, of rung 7 beside all */
+    int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8, for rung 7 beside all keys */
     int64_t count;                     /* > 1 */
     void *keys, *scratch_keys;         /* [count] overwritten; scratch by RUNG_RADIX only */
     void *values, *scratch_values;     /* [count] the same; NULL without values */
-    const void *first_values; /* [count] of rung 7: from where the first pass reads values instead, and which it does not
-                                          change, unless they are `values`; NULL: from these */
-    int64_t *positions;       /* [count] of rung 7, or NULL: values are 0 .. count - 1, which the first pass makes, are in
+    const void *first_values; /* [count] rung 7 only: the first pass reads values from here, and does not change them unless this is
+                                 `values`; NULL: it reads `values` */
+    int64_t *positions;       /* [count] rung 7 only, or NULL: values are 0 .. count - 1. The first pass makes them; they are in
                                  `values` on the way, and end here */
-    const struct raw_keys *raw;        /* NULL: keys are codes. Keys alone may be others; of rung 7 those with values too */
+    const struct raw_keys *raw;        /* NULL: keys are codes. Bare keys may be others; for rung 7 keys with values, too */
     void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
-    void *sorted_keys, *sorted_values; /* set: whichever of the above will hold the result, or positions */
+    void *sorted_keys, *sorted_values; /* set to whichever of the above will hold the result, or to positions */
 };
 
 /* What ladder_sort() guarantees of equal keys. */
@@ -52,12 +52,12 @@ enum rung_kind {
 
 enum rung_takes {
     RUNG_CODES, /* `raw` is not looked at */
-    RUNG_BITS /* keys alone: of any type, from raw->from, which it leaves as it is unless that is args->keys */
+    RUNG_BITS /* bare keys of any type, from raw->from, which it does not change unless that is args->keys */
 };
 
 enum rung_widths {
     RUNG_NARROW, /* keys of 4 and 8 bytes */
-    RUNG_WIDE    /* keys alone of 16 bytes too */
+    RUNG_WIDE    /* bare keys of 16 bytes, too */
 };
 
 /* The row of LADDER for one rung; UNSTABLE, RADIX, NARROW for a number that is no rung. */
@@ -98,11 +98,11 @@ static inline bool rung_is_wide(int rung)
 extern "C" {
 #endif
 
-/* Every rung has the second of these functions, those of RUNG_RADIX the first: networks take no workspace. The engine's device is
- * current.
+/* Every rung has the second of these functions. Only rungs of RUNG_RADIX have the first, because networks take no workspace. The
+ * engine's device is current.
  *
- *   rung_N_NAME_workspace()  bytes of workspace for the sizes of `args` and its count, or fewer (its pointers are not
- *                            looked at); may be 0
+ *   rung_N_NAME_workspace()  bytes of workspace for the sizes of `args` and for its count of keys or fewer (its pointers
+ *                            are not looked at); may be 0
  *   rung_N_NAME()            sort on STREAM_WORK; returns when the work is queued */
 #define X(number, name, ...)                                                                                \
     hsort_status rung_##number##_##name##_workspace(struct cuda_engine *engine, const struct sort_args *args, \
@@ -111,17 +111,18 @@ extern "C" {
 LADDER(X)
 #undef X
 
-/* Rung 6, with the same workspace, in blocks of 512 or 1024 threads: for the benchmark. Errors HSORT_ARGUMENT for another number. */
+/* Rung 6 in blocks of 512 or 1024 threads, with the same workspace, for the benchmark. Errors HSORT_ARGUMENT for another number. */
 hsort_status rung_6_threads(struct cuda_engine *engine, struct sort_args *args, int threads);
 
-/* A rung's two functions by number; a count of 0 or 1 is sorted already. Errors HSORT_ARGUMENT for a number that is no
- * rung, naming those there are, and for keys of 16 bytes where the rung has no kernels for them. */
+/* Call a rung's two functions by its number; a count of 0 or 1 is sorted already. Errors HSORT_ARGUMENT for a number that
+ * is no rung, naming the rungs there are, and for keys of 16 bytes if the rung has no kernels for them. */
 hsort_status ladder_workspace(struct cuda_engine *engine, int rung, const struct sort_args *args,
                               size_t *bytes);
 hsort_status ladder_sort(struct cuda_engine *engine, int rung, struct sort_args *args);
 
-/* Without args->raw nothing. Otherwise: have the codes of its keys in args->keys; and, if they are to be
- * decoded, the keys of the codes at *sorted in args->keys, which *sorted then is. Of numbered keys the same with positions. */
+/* ladder_encode() writes the codes of the keys of args->raw to args->keys. ladder_decode() turns the codes at *sorted into keys in
+ * args->keys, if args->raw wants that, and sets *sorted to args->keys. For numbered keys they do the same with positions. Without
+ * args->raw they do nothing. */
 hsort_status ladder_encode(struct cuda_engine *engine, const struct sort_args *args);
 hsort_status ladder_decode(struct cuda_engine *engine, const struct sort_args *args, void **sorted);
 

@@ -13,17 +13,17 @@ enum {
     BINS = 1 << DIGIT_BITS,
     COHORT = 16,     /* tiles in a row that are summed up together too */
     LOOK_BACK = 4,   /* tiles, or cohorts, read at a time */
-    STATE_SHIFT = 56 /* a word's state, or how many tiles it is of, lies above its count */
+    STATE_SHIFT = 56 /* above a word's count lies its state, or how many tiles it counts */
 };
 
 /* What tiles tell later tiles about each bin, in words of 64 bits. A word is all that is communicated, so relaxed order is
  * enough. */
 struct look_back_words {
     uint64_t (*tiles)[BINS];   /* [tile] a state and a count */
-    uint64_t (*cohorts)[BINS]; /* [cohort], of this pass; zero before: how many of its tiles have counted, and what. NULL: none */
+    uint64_t (*cohorts)[BINS]; /* [cohort] of this pass: how many of its tiles have counted, and their sum; zero before. NULL: none */
 };
 
-/* The state names the pass too, so what an earlier pass left counts as "nothing yet" and the words of tiles need not be cleared
+/* A state names the pass, too. So what an earlier pass left counts as "nothing yet", and the words of tiles need not be cleared
  * in between. */
 enum tile_state {
     STATE_OWN, /* count: keys of this bin in this tile */
@@ -80,8 +80,8 @@ static __device__ void publish_own(const struct look_back_words &words, int bin,
             .fetch_add(UINT64_C(1) << STATE_SHIFT | own, cuda::memory_order_relaxed);
 }
 
-/* Keys of bin `bin` in all cohorts before `cohort`: in the sum of the last tile of one, or in the cohort's own word, once all of its
- * tiles have counted. */
+/* How many keys of bin `bin` all cohorts before `cohort` have. It adds up the cohorts' own words, each once all of its tiles have
+ * counted, back to a cohort whose last tile has published a sum. */
 static __device__ int64_t count_in_cohorts_before(const struct look_back_words &words, int bin, int64_t cohort,
                                                   int pass)
 {
@@ -110,12 +110,12 @@ static __device__ int64_t count_in_cohorts_before(const struct look_back_words &
     return before;
 }
 
-/* Keys of bin `bin` in all tiles before `tile`; then publish the sum that includes this tile's `own`, of which publish_own() has
- * told. Waits only for tiles with smaller tickets: they are running, and publish their own counts before they wait themselves,
- * so every wait ends.
+/* Return how many keys of bin `bin` all tiles before `tile` have, and publish the sum that includes this tile's `own`, which
+ * publish_own() has published before. It waits only for tiles with smaller tickets. These are running, and publish their own counts
+ * before they wait themselves, so every wait ends.
  *
- * LOOK_BACK words are read at a time, in the order from near to far, and used as far as they are there: one by one, the latency of
- * each read would add up faster than tiles finish. */
+ * LOOK_BACK words are read at a time, in the order from near to far, and used as far as they are there. Read one by one, their
+ * latencies would add up faster than tiles finish. */
 static __device__ int64_t look_back(const struct look_back_words &words, int bin, int64_t tile, int pass,
                                     uint32_t own)
 {

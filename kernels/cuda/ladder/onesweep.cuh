@@ -1,7 +1,7 @@
 /* One pass of a stable radix sort, in one sweep over the keys, by a digit of 8 bits.
  *
  * A pass must know where the keys of each digit value go: behind all smaller digits, which a kernel before it has
- * counted, and behind the equal digits of earlier tiles. Those are found while the pass runs, by looking back
+ * counted, and behind the equal digits of earlier tiles. The latter are counted while the pass runs, by looking back
  * at what earlier tiles have published: kernels/README.md, "A look-back".
  *
  * The keys of a tile go to their places in shared memory (radix_tile.cuh) and from there to global memory, where the runs of
@@ -26,13 +26,13 @@ enum {
 template <typename K, typename V>
 struct onesweep_elements {
     K *keys;
-    V *values; /* NULL in `from`: those of the first pass are positions */
+    V *values; /* NULL in `from`: the first pass makes positions instead */
 };
 
-/* What passes tell each other, and their tiles. All zero before the sort. */
+/* What passes tell each other, and what the tiles of a pass tell each other. All zero before the sort. */
 struct onesweep_tables {
-    uint64_t ones, zeroes; /* bits that are set in some key; that are not in some */
-    uint32_t tickets[ONESWEEP_PASSES]; /* tiles begun */
+    uint64_t ones, zeroes; /* bits that are set in some key; bits that are clear in some key */
+    uint32_t tickets[ONESWEEP_PASSES]; /* tiles that each pass has begun */
     uint64_t bins[ONESWEEP_PASSES][BINS]; /* [digit][bin]: keys with this digit */
     alignas(BIN_ALIGNMENT) uint64_t words[1][BINS]; /* of tiles, then of the cohorts of each pass: look_back.cuh */
 };
@@ -41,11 +41,11 @@ template <typename K, typename V>
 struct onesweep_sort {
     struct onesweep_elements<K, V> from;       /* not changed, unless it is one of the others */
     struct onesweep_elements<K, V> out, spare; /* the result is in out */
-    int64_t *positions;                        /* [count] or NULL: values end there instead, of 8 bytes */
+    int64_t *positions;                        /* [count] or NULL: values end here instead, with 8 bytes each */
     int64_t count;
     struct coding coding; /* of keys in `from`, and in out */
     struct onesweep_tables *tables;
-    int64_t tiles, cohorts; /* no cohorts: look_back.cuh goes by tiles alone */
+    int64_t tiles, cohorts; /* without cohorts, look_back.cuh goes by tiles alone */
 };
 
 /* What pass `number` publishes. */
@@ -68,8 +68,8 @@ static __host__ __device__ constexpr int onesweep_keys()
 /* ---- a tile -------------------------------------------------------------------------------------------- */
 
 /* Store keys from their places in the tile to their bins' destinations: runs of equal digits, each coalesced.
- * Leaves their bins, by which the values follow. AT_ONCE: keys whose loads may be on their way together; beside what values
- * need, those of all keys would take more registers than there are. */
+ * Leave their bins in `bins`, by which the values follow. AT_ONCE: keys whose loads may be on their way together. Beside what
+ * values need, the loads of all keys at once would take more registers than there are. */
 template <int AT_ONCE, typename K, int KEYS, typename D>
 static __device__ void store_tile_keys(const struct coding &coding, const K *places, int valid, const D &digit,
                                        const int64_t *destinations, K *__restrict__ to, packed<KEYS, 4> &bins)
@@ -83,14 +83,14 @@ static __device__ void store_tile_keys(const struct coding &coding, const K *pla
         bins.set(k, bin);
         if (valid == ONESWEEP_THREADS * KEYS || place < valid)
             to[destinations[bin] + place] = stored_key(coding, key);
-        if (k % AT_ONCE == AT_ONCE - 1) // loads are not moved over this
+        if (k % AT_ONCE == AT_ONCE - 1) // the compiler moves no load across this
             asm volatile("" ::: "memory");
     }
 }
 
-/* Move a tile's values as its keys have been: to their slots in places [spread_place(TILE)], which the keys
- * have left, and on from there by the bins of those. from [all], or NULL: they are positions; first: of the tile. To `wide`,
- * if that is not NULL. */
+/* Move a tile's values as its keys have been moved: to their slots in places [spread_place(TILE)], which the keys
+ * have left, and on from there by the keys' bins. from [all], or NULL: the values are positions. first: the tile's first
+ * position. They go to `wide` instead of `to`, if it is not NULL. */
 template <typename V, int KEYS>
 static __device__ void move_values(const V *from, int64_t first, int valid, const packed<KEYS, 2> &slots,
                                    const packed<KEYS, 4> &bins, const int64_t *destinations, V *places, V *to,
@@ -130,7 +130,7 @@ struct onesweep_pass {
     bool runs, is_first, is_last, to_out;
 };
 
-/* The compiler is told that chosen addresses are in global memory: it does not see that, and would ask at each access. */
+/* Tell the compiler that an address chosen at run time is in global memory. It does not see that, and would ask at each access. */
 template <typename T>
 static __device__ T *in_global_memory(T *address)
 {
@@ -153,9 +153,9 @@ static __device__ struct onesweep_elements<K, V> pass_to(const struct onesweep_s
     return {in_global_memory(to.keys), in_global_memory(to.values)};
 }
 
-/* How many passes there are, and by which digits, a bit each. Elements go to and fro between out and spare and end in
- * out. Where the first pass would so write what it reads, one more makes that right, by a digit that is the same in all
- * keys; and one at least is needed where out holds something else.
+/* Which digits have a pass, a bit each. Elements go back and forth between out and spare and end in out. If the first
+ * pass would then write to what it reads, one more pass puts that right, by a digit that is the same in all keys. And
+ * at least one pass is needed unless out holds the result already.
  *
  *     digits     passes, `from` elsewhere             `from` is out
  *     1          from -> out                          from -> spare -> out
@@ -178,7 +178,7 @@ static __device__ uint32_t choose_digits(const struct onesweep_sort<K, V> &sort)
     return digits;
 }
 
-/* Plan pass `number`, from 0. It does not run if all are done before. */
+/* Plan pass `number`, counted from 0. It does not run if all passes are done before it. */
 template <typename K, typename V>
 static __device__ struct onesweep_pass plan_pass(const struct onesweep_sort<K, V> &sort, int number)
 {
@@ -195,14 +195,14 @@ static __device__ struct onesweep_pass plan_pass(const struct onesweep_sort<K, V
     return pass;
 }
 
-/* The digit of a key that begins `shift` bits up. */
+/* The digit that begins at bit `shift` of a key. */
 template <typename K>
 struct key_digit {
     uint32_t shift;
 
     __device__ uint32_t operator()(K key) const
     {
-        if (sizeof(K) == 4) // one instruction; the mask only says so to the compiler
+        if (sizeof(K) == 4) // one instruction; the mask only tells the compiler that it is a digit
             return __byte_perm((uint32_t)key, 0, 0x4440 + shift / DIGIT_BITS) & (BINS - 1);
         return (uint32_t)(key >> shift) & (BINS - 1);
     }
@@ -232,16 +232,16 @@ static __host__ __device__ constexpr size_t tile_bytes()
     return keys_bytes > groups_bytes ? keys_bytes : groups_bytes;
 }
 
-/* Where a bin begins, in the tile and among all keys: two sums in one. */
+/* Where a bin begins, in the tile and among all keys, is two sums in one word: the tile's in the lowest bits. */
 enum { TILE_BITS = 16 };
 
-/* What a block works on, in shared memory. It is read anew behind each barrier: so registers are free for keys. */
+/* What a block works on, in shared memory. It is read anew behind each barrier, which leaves registers free for keys. */
 template <typename K>
 struct onesweep_block {
     struct onesweep_pass pass;
     uint32_t tile;
     int valid;                  /* keys of the tile */
-    int64_t destinations[BINS]; /* where a bin's keys go, less their place in the tile */
+    int64_t destinations[BINS]; /* where a bin's keys go, minus their place in the tile */
 
     __device__ key_digit<K> digit() const
     {
@@ -265,8 +265,9 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     const struct look_back_words words = words_of_pass(sort, number);
     const int bin = threadIdx.x; // of the threads below BINS
 
-    // 1. take a tile. By ticket, not by block number: nothing says that blocks start in order. What was counted is there before
-    // the second pass can be sent, as the first one has waited for it: only then does a block wait for the pass before
+    // 1. take a tile, by ticket and not by block number, because blocks may not start in order. The counts are there before the
+    // second pass can be sent, because the first pass has waited for them. So later passes read them first, and then wait for the
+    // pass before
     if (number == 0)
         wait_for_kernels_before();
     if (threadIdx.x == 0) {
@@ -287,8 +288,8 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     load_codes({sort.coding.map, number == 0 && sort.coding.encodes, false},
                pass_from(sort, block.pass).keys + (int64_t)block.tile * TILE, block.valid, keys);
 
-    // 3. rank; count the tile's bins and publish the counts. In the first pass over keys alone there is no order to keep; of
-    // 8-byte keys that gains nothing, and takes registers
+    // 3. rank; count the tile's bins and publish the counts. In the first pass over bare keys there is no order to keep. For
+    // 8-byte keys, making use of that gains nothing and takes registers
     packed<KEYS, 2> ranks;
     const key_digit<K> digit = block.digit();
     const bool may_mix = sizeof(K) == 4 && !has_value<V> && number == 0 && block.valid == TILE;
@@ -315,7 +316,7 @@ static __global__ void __launch_bounds__(ONESWEEP_THREADS, ONESWEEP_BLOCKS)
     }
     __syncthreads();
     const uint32_t *table = group_tables[is_mixed ? 0 : threadIdx.x / GROUP];
-    const key_digit<K> same_digit = block.digit(); // to make digits again is cheaper than to keep them
+    const key_digit<K> same_digit = block.digit(); // making digits again is cheaper than keeping them
 #pragma unroll
     for (int k = 0; k < KEYS; k++)
         ranks.add(k, table[word_of_bin(same_digit(keys[k]))]);

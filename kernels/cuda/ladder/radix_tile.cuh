@@ -1,7 +1,7 @@
-/* How the keys of a tile find their places in the order of their digits of 8 bits, equal digits in the order they came in. What a
- * pass of rung 7 (onesweep.cuh) and levels that keep the order (kernels/cuda/msd/ordered.cuh) share.
+/* How the keys of a tile find their places in the order of their digits of 8 bits, with equal digits in the order they came in. A
+ * pass of rung 7 (onesweep.cuh) and the levels that keep the order (kernels/cuda/msd/ordered.cuh) share this.
  *
- * Here 2 groups x 2 rows of 4 lanes (in truth groups of 16 lanes), digits a to c:
+ * Here with 2 groups x 2 rows of 4 lanes (real groups have 16 lanes) and digits a to c:
  *
  *     keys, in order        c a c b | a a c c     b c a c | c b b a
  *     rank in its group     0 0 1 0 | 1 2 2 3     0 0 0 1 | 2 1 2 1
@@ -9,7 +9,7 @@
  *     first place           a 0  b 5  c 9         a 3  b 6  c 13        scan over digits, then groups
  *     place in the tile     9 0 10 5 | 1 2 11 12  6 13 3 14 | 15 7 8 4
  *
- * How the first row finds its ranks. A word of shared memory for each digit: the count so far, and a bit for
+ * How the first row finds its ranks. Each digit has a word of shared memory with the count so far, and a bit for
  * each lane, lane 0 at the right:
  *
  *     before the row        a 0 ....   b 0 ....   c 0 ....
@@ -17,8 +17,8 @@
  *     each reads its word   rank = the count + the bits to the right of its own:    c 0  a 0  c 1  b 0
  *     the last one writes   a 1 ....   b 1 ....   c 2 ....
  *
- * The last tile may have fewer keys. It is filled up with keys of the largest digit, which are last in the order of the
- * tile, and so stay where they stand; only their digit's count is too large.
+ * The last tile may have fewer keys. It is filled up with keys of the largest digit. These are last in the order of the
+ * tile, and so stay where they are; only the count of their digit is too large.
  *
  * Source: Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for GPUs", 2022. */
 #ifndef RADIX_TILE_CUH
@@ -34,16 +34,16 @@ enum {
     GROUPS = ONESWEEP_THREADS / GROUP,
     COUNT_SHIFT = 16,     /* a group's word for a bin: its count, above a bit per lane */
     TABLE = BINS + GROUP, /* words from one group's table to the next: other banks for the same bin, and room for its gaps */
-    FEW_DIGITS = 8,       /* of a row, to be found by a match */
+    FEW_DIGITS = 8,       /* of a row, up to which a match finds equal ones */
     MOST_PEERS = 6,       /* lanes of a row that may set their bits in one word; if more would, they vote */
-    LOG_WARP = 5          /* of WARP, the places after which spread_place() leaves one out */
+    LOG_WARP = 5          /* log2 of WARP, the number of places after which spread_place() leaves one out */
 };
 
 static_assert((int)ONESWEEP_THREADS >= (int)BINS, "a thread for each bin");
 static_assert(ONESWEEP_THREADS <= 1024 && ONESWEEP_THREADS % WARP == 0, "a block of whole warps");
 
-/* Where the word of a bin lies in a table. Digits may have low bits in common, as of numbers that are multiples of 16: without
- * gaps their words would lie in one bank or two. */
+/* Where the word of a bin lies in a table. Digits may have low bits in common, such as those of multiples of 16. Without gaps,
+ * their words would lie in one or two banks. */
 static __device__ int word_of_bin(uint32_t bin)
 {
     return spread_place((int)bin);
@@ -53,8 +53,8 @@ static_assert(spread_place(BINS - 1) < TABLE, "a word for each bin");
 
 /* ---- ranks --------------------------------------------------------------------------------------------- */
 
-/* N numbers, PARTS of them in a register; set() from the first to the last. For unrolled loops, in which k is
- * a constant. */
+/* N numbers, PARTS of them in a register. set() is to be called from the first to the last. For unrolled loops, in
+ * which k is a constant. */
 template <int N, int PARTS>
 struct packed {
     static constexpr int BITS = 32 / PARTS;
@@ -72,7 +72,7 @@ struct packed {
     {
         words[k / PARTS] += number << k % PARTS * BITS;
     }
-    /* Add to each its quotient by 2^log. */
+    /* Add to each number its quotient by 2^log. */
     __device__ void add_quotients(int log)
     {
         constexpr uint32_t ONES = PARTS == 1 ? 1 : PARTS == 2 ? 0x10001 : 0x1010101;
@@ -86,12 +86,12 @@ struct packed {
     }
 };
 
-/* How the lanes of a row find those with the same digit. */
+/* How the lanes of a row find the lanes with the same digit. */
 enum peer_search {
     BY_BITS,  /* in the word of their bin, where each sets its bit */
-    BY_VOTE,  /* so too, but for one digit that many have: a ballot finds its lanes */
-    BY_MATCH, /* by a match, which takes the longer the more digits there are */
-    BY_ORDER  /* all of the warp's keys have one digit: nobody looks */
+    BY_VOTE,  /* the same, except for one digit that many lanes have: a ballot finds these */
+    BY_MATCH, /* by a match, which takes longer the more digits there are */
+    BY_ORDER  /* all of the warp's keys have one digit: no lane looks */
 };
 
 /* The way to search, for a warp. `common` is the digit to vote on. */
@@ -101,8 +101,8 @@ struct search_choice {
 };
 
 /* Choose by a warp's first row. Lanes that set bits in the same word wait for each other, so they must not be
- * many. The other rows are taken to be like the first one: an input that is not so is sorted as well, only
- * not as fast. Only where that one has a single digit all rows are asked. */
+ * many. The other rows are taken to be like the first one. An input for which that is wrong is sorted too, only
+ * not as fast. All rows are asked only if the first one has a single digit. */
 template <int KEYS, typename BIN_OF>
 static __device__ struct search_choice choose_search(const BIN_OF &bin_of)
 {
@@ -126,14 +126,14 @@ static __device__ struct search_choice choose_search(const BIN_OF &bin_of)
     return {BY_VOTE, __shfl_sync(ALL_LANES, bin, __ffs((int)of_many) - 1)};
 }
 
-/* Rank each key among the keys of its group with the same digit, in the order row by row, lane by lane;
- * leaves the group's counts in table [TABLE], above COUNT_SHIFT. The table is clear before. bin_of(k): the digit of
+/* Rank each key among the keys of its group with the same digit, in the order row by row, lane by lane. Leave
+ * the group's counts in table [TABLE], above COUNT_SHIFT. The table is clear before. bin_of(k): the digit of
  * this thread's key k.
  *
- * The lanes of a row find each other in the word of their bin: each sets its bit there, and then sees who has
- * done the same. A ballot on each bit of the digit finds them too, with three times the instructions. Groups
- * of 16, because then the count so far fits into the same word: it is read and written together with the
- * bits. */
+ * The lanes of a row find each other in the word of their bin: each sets its bit there, and then sees which other
+ * lanes have done the same. A ballot on each bit of the digit finds them too, with three times the instructions. A
+ * group has 16 lanes, because then the count so far fits into the same word and is read and written together with
+ * the bits. */
 template <enum peer_search WAY, int KEYS, typename BIN_OF>
 static __device__ void group_rank(const BIN_OF &bin_of, uint32_t common, uint32_t *table,
                                   packed<KEYS, 2> &ranks)
@@ -161,14 +161,14 @@ static __device__ void group_rank(const BIN_OF &bin_of, uint32_t common, uint32_
         peers |= *word;
         const uint32_t rank = (peers >> COUNT_SHIFT) + __popc(peers & earlier);
         ranks.set(k, rank);
-        __syncwarp(); // and seen those of the others
+        __syncwarp(); // and has seen the bits of the others
         if ((peers & later) == 0)
             *word = (rank + 1) << COUNT_SHIFT; // the last of its peers; clears the bits
         __syncwarp();                          // before the next row sets them
     }
 }
 
-/* The same of keys that all have digit `bin`. */
+/* The same for keys that all have digit `bin`. */
 template <int KEYS>
 static __device__ void group_rank_in_order(uint32_t bin, uint32_t *table, packed<KEYS, 2> &ranks)
 {
@@ -181,7 +181,7 @@ static __device__ void group_rank_in_order(uint32_t bin, uint32_t *table, packed
         table[word_of_bin(bin)] = (uint32_t)(KEYS * GROUP) << COUNT_SHIFT;
 }
 
-/* Rank each key among the keys of the block with the same digit, in no promised order; leaves the counts in
+/* Rank each key among the keys of the block with the same digit, in no particular order. Leave the counts in
  * table [TABLE]. */
 template <int KEYS, typename BIN_OF>
 static __device__ void block_rank(const BIN_OF &bin_of, uint32_t *table, packed<KEYS, 2> &ranks)
@@ -192,7 +192,7 @@ static __device__ void block_rank(const BIN_OF &bin_of, uint32_t *table, packed<
 }
 
 /* Rank a tile's keys in their groups; or, if they `may_mix` and so lose their order, all in group_tables[0],
- * which is quicker unless many meet in one counter. Is that what was done? */
+ * which is quicker unless many keys meet in one counter. Return whether the latter was done. */
 template <int KEYS, typename BIN_OF>
 static __device__ bool tile_rank(const BIN_OF &bin_of, bool may_mix, uint32_t (*group_tables)[TABLE],
                                  packed<KEYS, 2> &ranks)
@@ -218,12 +218,12 @@ static __device__ bool tile_rank(const BIN_OF &bin_of, bool may_mix, uint32_t (*
 
 /* ---- a tile -------------------------------------------------------------------------------------------- */
 
-/* What fills up a tile that is not full: x in the picture. */
+/* What fills up a tile that is not full. */
 template <typename T>
 static constexpr T filling = (T) ~(T)0;
 
-/* A thread's first element in a tile: a group's are contiguous, in rows of 16. The next one is GROUP behind
- * it. */
+/* The place of a thread's first element in a tile; its next one is GROUP places behind. A group's elements are
+ * contiguous, in rows of 16. */
 template <int KEYS>
 static __device__ int first_of_thread()
 {
@@ -248,7 +248,7 @@ static __device__ void load_rows(const T *__restrict__ tile, int valid, T (&load
 
 /* ---- counts of the groups ------------------------------------------------------------------------------ */
 
-/* The sum of the values of the threads before this one, among the first BINS; undefined in the others. */
+/* The sum of the values of the threads before this one, for the first BINS threads; undefined in the others. */
 template <typename T>
 static __device__ T sum_of_bins_before(T value)
 {
@@ -256,11 +256,11 @@ static __device__ T sum_of_bins_before(T value)
     return block_scan<BINS / WARP, false>(value, &total);
 }
 
-/* Keys of one bin in all groups. */
+/* How many keys all groups have in one bin. */
 static __device__ uint32_t sum_groups(const uint32_t (*group_tables)[TABLE], int bin)
 {
     uint32_t sum = 0;
-#pragma unroll 16 // of all at once, registers would be spilled
+#pragma unroll 16 // with all groups at once, registers would be spilled
     for (int group = 0; group < GROUPS; group++)
         sum += group_tables[group][word_of_bin(bin)];
     return sum >> COUNT_SHIFT;

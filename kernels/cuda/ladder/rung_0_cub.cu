@@ -1,11 +1,10 @@
 /* Rung 0: the radix sort of CUB, NVIDIA's library, as it comes with the toolkit.
  *
- * Idea     The yardstick: every number of the ladder is measured beside it, every result of the tests
- *          compared with it. Not chosen by itself, but for keys of 16 bytes where rung 8 lacks shared memory.
+ * Idea     The yardstick: every number of the ladder is measured beside it, and every result of the tests is
+ *          compared with it. It is chosen by default only for keys of 16 bytes where rung 8 lacks shared memory.
  * Change   None of ours.
- * Cost     Per 8-bit digit one read and one write of each key and value, constant digits included, after one
- *          read of the keys that counts all digits. In the form used here the two buffers of the caller are
- *          enough.
+ * Cost     One read of the keys that counts all digits, then for each 8-bit digit, also a constant one, one read
+ *          and one write of each key and value. In the form used here the two buffers of the caller are enough.
  * Limit    Instructions: on a GPU with this much memory bandwidth, ranking the keys of a tile takes longer
  *          than moving them.
  * Source   cub::DeviceRadixSort; Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for
@@ -14,7 +13,7 @@
 #include "kernels/cuda/ladder/ladder.h"
 #include <cub/device/device_radix_sort.cuh>
 
-/* CUB's manner: without a workspace it says in *workspace_bytes how much it wants. */
+/* As CUB does it: if `workspace` is NULL, set *workspace_bytes to the bytes that it needs. */
 template <typename K>
 static hsort_status cub_sort_keys(struct cuda_engine *engine, struct sort_args *args, void *workspace,
                               size_t *workspace_bytes)

@@ -1,14 +1,14 @@
 /* Rung 1: bitonic sort in global memory, one step per launch.
  *
- * Idea     Batcher's bitonic network. In phase p runs of 2^p keys become sorted out of pairs of runs of
- *          2^(p-1), in p steps; the comparators of a step touch every key at most once, so a step is one
- *          launch with a thread per comparator and no synchronisation but the end of the launch.
- * Change   The first rung; the sources' "trivial implementation", but in the all-ascending form: the first
- *          step of a phase compares mirrored positions, which turns the second run round where the textbook
+ * Idea     Batcher's bitonic network. Phase p makes sorted runs of 2^p keys from pairs of sorted runs of
+ *          2^(p-1), in p steps. The comparators of a step touch every key at most once, so a step is one
+ *          launch with a thread per comparator and no synchronisation except the end of the launch.
+ * Change   The first rung: the sources' "trivial implementation", but in the all-ascending form. The first
+ *          step of a phase compares mirrored positions, which reverses the second run, where the textbook
  *          sorts it descending. Each comparator then puts the smaller key at the smaller position, so keys of
- *          +infinity behind the end would never move: comparators that reach beyond `count` are left out, and
- *          any count sorts without padding.
- * Picture  n = 8. A column is a launch; o and x are the two ends of a comparator, the smaller key goes to o.
+ *          +infinity behind the end would never move. So comparators that reach beyond `count` are left out,
+ *          and any count sorts without padding.
+ * Picture  n = 8. A column is a launch. o and x are the two ends of a comparator; the smaller key goes to o.
  *
  *            phase      1     2           3
  *            stride     1     2     1     4       2     1
@@ -22,9 +22,9 @@
  *            key 6  ----o-----|x----o-----|x------x|----o----
  *            key 7  ----x-----x-----x-----x--------x----x----
  *
- * Cost     log2(n) (log2(n) + 1) / 2 launches (phase 1 has one step, phase 20 twenty); each reads every key
- *          once and writes those that change places; a value is read and written only where its key moves. No
- *          memory beside the keys.
+ * Cost     log2(n) (log2(n) + 1) / 2 launches (phase 1 has one step, phase 20 twenty). Each launch reads every
+ *          key once and writes the keys that change places; a value is read and written only where its key
+ *          moves. No memory beside the keys.
  * Limit    Bytes. 2^20 keys pass through memory 210 times, although 174 of the 210 steps stay inside tiles of
  *          4096 keys, which one block could hold in shared memory.
  * Source   Batcher, "Sorting networks and their applications", 1968; Peters, Schulz-Hildebrandt,
@@ -46,7 +46,7 @@ static __global__ void __launch_bounds__(BITONIC_GLOBAL_THREADS)
     if (b < a) {
         data.keys[at.lower] = b;
         data.keys[at.upper] = a;
-        if constexpr (has_value<V>) { // values move with their keys, and are not read where these stay
+        if constexpr (has_value<V>) { // values move with their keys, and are not read where the keys stay
             const V value = data.values[at.lower];
             data.values[at.lower] = data.values[at.upper];
             data.values[at.upper] = value;

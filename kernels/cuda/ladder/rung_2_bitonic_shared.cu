@@ -3,8 +3,8 @@
  * Idea     A comparator of stride s connects positions inside one aligned tile of 2 s keys. So a block that
  *          holds a tile in shared memory can do all steps with strides below the tile size, one after the
  *          other, with a barrier between them, and go to global memory once at the start and once at the end.
- * Change   Against rung 1: passes over memory. The phases up to the tile size become one launch together; of
- *          each later phase the steps below the tile size become one. Larger strides are steps of rung 1.
+ * Change   Fewer passes over memory than rung 1. The phases up to the tile size together become one launch. In
+ *          each later phase, the steps below the tile size become one launch. Larger strides are steps of rung 1.
  * Picture  n = 16, tile 4. The strides of each phase; what stands in brackets is one launch:
  *
  *            phase 1    2      3         4
@@ -21,8 +21,8 @@
  *                              barrier         barrier         barrier
  *
  * Cost     With tiles of 2^t keys and n = 2^k: 1 + (k - t) launches for the tiles, (k - t) (k - t + 1) / 2
- *          for the larger strides. At n = 2^28 and t = 12 that is 17 + 136 instead of 406. A barrier per
- *          step.
+ *          for the larger strides. At n = 2^28 and t = 12 that is 17 + 136 instead of 406. Each step in a tile
+ *          takes a barrier.
  * Limit    Barriers, and two reads and two writes of shared memory per comparator: a step moves more through
  *          shared memory than it computes. Half of the steps in tiles have strides below 32: their partners
  *          sit in one warp.
@@ -37,7 +37,7 @@ __host__ __device__ constexpr int log_tile_size()
     return element_bytes<K, V> <= 8 ? BITONIC_SHARED_LOG_TILE_8 : BITONIC_SHARED_LOG_TILE_16;
 }
 
-/* A block per tile: the steps of phases `first_phase` to `last_phase` that stay inside it. */
+/* Take the steps of phases `first_phase` to `last_phase` that stay inside a tile. Each block has a tile. */
 template <int THREADS, typename K, typename V>
 static __global__ void __launch_bounds__(THREADS)
     tile_kernel(columns<K, V> data, int64_t count, int first_phase, int last_phase)

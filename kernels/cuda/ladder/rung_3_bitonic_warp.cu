@@ -1,11 +1,11 @@
 /* Rung 3: bitonic sort, tiles in registers; small strides by shuffles.
  *
  * Idea     Lanes of a warp can read each other's registers. So the keys of a tile live in registers, several
- *          per lane: where comparators connect two registers of one lane they are two instructions, where
- *          they connect two lanes a shuffle fetches the partner, and no barrier is needed for either.
- * Change   Against rung 2: barriers and shared memory. A tile goes through shared memory only where a step
- *          must connect different warps: two barriers for such a phase of the tile sort, one in the merge of a
- *          later phase, instead of one per step.
+ *          per lane. A comparator that connects two registers of one lane is two instructions; for one that
+ *          connects two lanes, a shuffle fetches the partner. Neither needs a barrier.
+ * Change   Fewer barriers and less shared memory traffic than rung 2. A tile goes through shared memory only
+ *          where a step must connect different warps: this takes two barriers for such a phase of the tile
+ *          sort and one in the merge of a later phase, instead of one per step.
  * Picture  The bits of a position in the tile say where it sits. There are as many warps as registers per
  *          lane, so two layouts make every bit a register bit or a lane bit (here 16 registers, 32 lanes, 16
  *          warps):
@@ -18,22 +18,22 @@
  *          shared memory, whole lines in global memory.
  *
  *          A mirrored step turns over the lane bits too. In "across", the registers above the middle are
- *          simply addressed mirrored. In "chunk" the warp reverses their lanes by a shuffle, and back
- *          afterwards; with 2 registers of 4 lanes, positions 0 to 7 sorted in halves, 2 5 6 8 and 1 3 4 7:
+ *          addressed mirrored. In "chunk", the warp reverses the lanes of these registers by a shuffle, and
+ *          back afterwards. With 2 registers of 4 lanes, positions 0 to 7 sorted in halves, 2 5 6 8 and 1 3 4 7:
  *
  *                            lane 0 1 2 3    turned      compared    turned back   then strides 2, 1 in lanes
  *            register 0           2 5 6 8    2 5 6 8     2 4 3 1     2 4 3 1       2 1 3 4    1 2 3 4
  *            register 1           1 3 4 7    7 4 3 1     7 5 6 8     8 6 5 7       5 6 8 7    5 6 7 8
  *
  * Cost     Passes as in rung 2, with tiles of 2^13 keys of 4 or 8 bytes. Per key and phase of a tile: 5
- *          shuffles, 2 reads and 2 writes of shared memory where warps mix, one of each in a merge.
+ *          shuffles, and 2 reads and 2 writes of shared memory where warps mix, one of each in a merge.
  * Limit    Bytes again: at n = 2^28 the strides of a tile and more take 120 of the 136 passes over memory.
  * Source   "Bitonic sort with warp intrinsics" (rows of 32 keys by shuffles, the stand-alone form at the end
  *          of this file); registers as in Peters, Schulz-Hildebrandt, Luttenberger, section 3.2. */
 #include "kernels/cuda/ladder/bitonic.cuh"
 #include "kernels/cuda/ladder/tuning.h"
 
-/* How a tile is spread. As many warps as registers per lane. A "warp" is 2^LOG_LANES threads. */
+/* How a tile is spread. It has as many warps as registers per lane. A "warp" is 2^LOG_LANES threads. */
 template <typename K, typename V>
 struct warp_tile {
     static constexpr int LOG_LANES = BITONIC_WARP_LOG_LANES;
@@ -45,7 +45,7 @@ struct warp_tile {
     static constexpr int THREADS = 1 << LOG_CHUNK; /* per block */
     /* blocks that share a multiprocessor: 64 registers per thread */
     static constexpr int BLOCKS = THREADS < 256 ? 1 : 1024 / THREADS;
-    /* the lanes that there are */
+    /* the lanes that exist */
     static constexpr unsigned LANES = ALL_LANES >> (THREADS < WARP ? WARP - THREADS : 0);
     static constexpr size_t SHARED_BYTES = element_bytes<K, V> << LOG_TILE;
 };
@@ -61,7 +61,7 @@ static __device__ element<K, V> shuffle_element(unsigned lanes, element<K, V> e,
     return e;
 }
 
-/* The steps of strides 2^top down to 1 between lanes, in each register; the first one mirrored or not. */
+/* Take the steps of strides 2^top down to 1 between lanes, in each register. The first step is mirrored or not. */
 template <int KEYS, typename K, typename V>
 static __device__ void lane_steps(unsigned lanes, element<K, V> (&x)[KEYS], int top, bool mirrored)
 {
@@ -87,8 +87,8 @@ static __device__ void register_step(element<K, V> (&x)[KEYS])
     }
 }
 
-/* The steps of register bits `top` down to 0; the first one mirrored or not. DISTANCE: of the largest step
- * there can be. */
+/* Take the steps of register bits `top` down to 0. The first step is mirrored or not. DISTANCE: of the largest step
+ * that is possible. */
 template <int DISTANCE, int KEYS, typename K, typename V>
 static __device__ void register_steps(element<K, V> (&x)[KEYS], int top, bool mirrored)
 {

@@ -3,7 +3,7 @@
  * Idea     Consecutive steps of a phase connect positions that differ in consecutive bits. So a thread that
  *          loads the 2^d keys whose positions differ only in d such bits can do d steps in registers before
  *          it writes them back: a pass of degree d.
- * Change   Against rung 3: passes over memory for strides of a tile and more, of which d become one. The
+ * Change   Fewer passes over memory than rung 3: for strides of a tile and more, d passes become one. The
  *          tiles are rung 3's.
  * Picture  A pass of degree 2 over strides 4 and 2, n = 8. Thread 0 holds positions 0 2 4 6, thread 1 holds 1
  *          3 5 7:
@@ -13,10 +13,10 @@
  *            key 4  --x|--o--     key 5  --x|--o--
  *            key 6  ---x--x--     key 7  ---x--x--
  *
- *          As the start of phase 3 the first step is mirrored, 0-7 1-6 2-5 3-4. Then a thread takes the
- *          positions of the upper half with the bits below the pass turned over: 0 2 and 5 7, 1 3 and 4 6.
- *          These are closed under the mirrored step, and again under stride 2, so that any degree costs no
- *          more than without it:
+ *          At the start of phase 3 the first step is mirrored, 0-7 1-6 2-5 3-4. In that case a thread takes the
+ *          positions of the upper half with the bits below the pass turned over: 0 2 and 5 7, 1 3 and 4 6. Both
+ *          the mirrored step and the step of stride 2 stay inside these positions, so a mirrored step makes a
+ *          pass of any degree no more expensive:
  *
  *            key 0  --o---o--     key 1  --o---o--
  *            key 2  --|o--x--     key 3  --|o--x--
@@ -25,8 +25,8 @@
  *
  * Cost     s steps take s / d passes, rounded up, each with one read and one write per key: at n = 2^28 with
  *          tiles of 2^13 keys and degree 6, 27 passes instead of 120. No barrier.
- * Limit    A warp needs 32 neighbours in each of its 2^d places, and a thread 2^d registers, so the degree
- *          ends at 6 and every phase still takes one pass through tiles as well. Tiles that are not of
+ * Limit    A warp needs 32 neighbours in each of its 2^d places, and a thread needs 2^d registers. So the degree
+ *          ends at 6, and every phase still takes one pass through tiles as well. Tiles that are not of
  *          consecutive positions could take any steps, across the ends of phases too.
  * Source   Peters, Schulz-Hildebrandt, Luttenberger, "Fast in-place sorting with CUDA based on bitonic sort",
  *          section 3.2 (partitions of degree up to 4) and 3.3 (virtual padding). */
@@ -39,8 +39,8 @@ constexpr int largest_degree()
     return has_value<V> ? BITONIC_DEGREE_PAIRS : by_width<K>(BITONIC_DEGREE_4, BITONIC_DEGREE_8);
 }
 
-/* The steps of strides 2^(log_low + DEGREE - 1) down to 2^log_low. Thread t holds the positions whose other
- * bits are those of t, the `groups` first of which have any position below count. */
+/* Take the steps of strides 2^(log_low + DEGREE - 1) down to 2^log_low. Thread t holds the positions whose other
+ * bits are those of t. Only the first `groups` threads have any position below count. */
 template <int DEGREE, bool MIRRORED, typename K, typename V>
 static __global__ void __launch_bounds__(BITONIC_MULTISTEP_THREADS)
     multistep_kernel(columns<K, V> data, int64_t count, int64_t groups, int log_low)
@@ -72,7 +72,7 @@ static __global__ void __launch_bounds__(BITONIC_MULTISTEP_THREADS)
                 compare_exchange(x[k], x[k ^ flip]);
         }
     }
-    // The compiler shall compute the addresses again: kept from the loads, they take twice the registers of
+    // Make the compiler compute the addresses again: kept from the loads, they take twice as many registers as
     // the keys
     asm volatile("" : "+l"(stride));
 #pragma unroll
@@ -117,7 +117,7 @@ static hsort_status sort_bitonic_multistep(struct cuda_engine *engine, struct so
     for (int phase = log_tile + 1; phase <= phases; phase++) {
         int steps = phase - log_tile;
         for (int passes = (int)divide_up(steps, most); passes > 0; passes--) {
-            const int degree = (int)divide_up(steps, passes); // 7 steps are 4 + 3, not 6 + 1: more threads
+            const int degree = (int)divide_up(steps, passes); // 7 steps are 4 + 3, not 6 + 1, which has fewer threads
             const bool mirrored = steps == phase - log_tile;
             steps -= degree;
             TRY(launch_pass<LARGEST>(engine, data, args->count, degree, log_tile + steps, mirrored));

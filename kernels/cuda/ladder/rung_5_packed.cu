@@ -1,14 +1,14 @@
 /* Rung 5: bitonic sort, passes packed with steps.
  *
- * Idea     A block can take any steps whose partners are all in its tile, and nothing says that a tile must be
- *          neighbours. Choose the bits in which the positions of a tile differ for the steps that come next: as
- *          many steps in a row as there are bits, and the end of a phase does not stop them.
- * Change   Against rung 4: one kind of pass for all strides, through shared memory, where a tile has 2^14 keys and
- *          not the 2^6 of a thread. In a pass it is the same once more: a thread holds keys that differ in a window
- *          of some bits of their place, takes as many steps in registers, and then keys change hands through
- *          shared memory.
- * Picture  The plan for 16 keys, and how mirrored steps fit in: rung_5_plan.h. For 2^28 keys, bits of the position
- *          from 27 on the left to 0, x: of the tile, in threads of 64 keys, m: mirrored step:
+ * Idea     A block can take any steps whose partners are all in its tile, and the keys of a tile need not be
+ *          neighbours. So choose the bits in which the positions of a tile differ to suit the next steps: as many
+ *          steps in a row as there are bits for, and the end of a phase does not stop them.
+ * Change   Rung 4 has passes through tiles and passes in registers; here one kind of pass serves all strides. It goes
+ *          through shared memory, where a tile has 2^14 keys and not the 2^6 of a thread. Inside a pass the same is
+ *          done once more: a thread holds keys whose places differ in a window of a few bits, takes as many steps in
+ *          registers, and then keys change hands through shared memory.
+ * Picture  rung_5_plan.h has the plan for 16 keys, and how mirrored steps fit in. For 2^28 keys, 64 to a thread, with
+ *          bits of the position from 27 on the left to 0; x: a bit of the tile; m: mirrored step:
  *
  *            pass 0   ..............xxxxxxxxxxxxxx   phases 1 to 14
  *            pass 1   .............xxxxxxxxxx.xxxx   14m 13 12 11 10 9 | 8 7 6 5
@@ -17,23 +17,24 @@
  *            pass 4   ..........xxxx....xxxxxxxxxx   9 8 7 6 5 4 | 3 2 1 0 | 17m 16 15 14
  *            ...                                     |: keys change hands
  *
- *          Between two rounds every thread puts its keys where they were, for whoever holds them next. Here 4 keys
- *          per thread, places of 4 bits, thread t and key k: first bits 2 and 3 are the window, then bits 0 and 1.
+ *          Between two rounds every thread puts its keys back where they were, for the threads that hold them next.
+ *          Here with 4 keys per thread, places of 4 bits, thread t and key k: first bits 2 and 3 are the window, then
+ *          bits 0 and 1.
  *
  *            window 2: place = k k t t   thread 1 holds 1 5 9 d     partners 8, then 4 places apart
  *            window 0: place = t t k k   thread 1 holds 4 5 6 7     partners 2, then 1 places apart
  *
  * Cost     Every pass reads and writes each key once, in runs of 64 bytes or more. A tile has a barrier per exchange:
  *          3 at most after pass 0, which has about 20. A key's way through shared memory costs one instruction to
- *          write and one to read, as the distances between a thread's keys are constants of the window; so there is
- *          a copy of that code for each window. Nothing beside the keys in device memory.
- * Limit    A block loads, compares and stores one after the other, and only two of them share a multiprocessor to
- *          fill each other's gaps; comparators, shared memory and device memory are each busy about half of the
- *          time. Below that lie the bytes of the passes and the comparators, which every key takes part in
- *          log2(n) (log2(n) + 1) / 2 times. A radix pass settles 8 bits of a key for ever.
- *          One tile per block: where blocks go on to a next tile by themselves, all load at the same time and then
- *          all compare. What else did not help, and why a tile is not spread over a cluster of blocks:
- *          kernels/README.md.
+ *          write and one to read, because the distances between a thread's keys are constants of the window; for
+ *          that, there is a copy of the code for each window. No device memory beside the keys.
+ * Limit    A block loads, compares and stores one after the other, and only two blocks share a multiprocessor to
+ *          fill each other's gaps. Comparators, shared memory and device memory are each busy about half of the
+ *          time. Below that lie the bytes of the passes, and the comparators, which every key takes part in
+ *          log2(n) (log2(n) + 1) / 2 times. A radix pass, in contrast, settles 8 bits of a key for ever.
+ *          Each block has one tile: if blocks go on to a next tile by themselves, all load at the same time and then
+ *          all compare. kernels/README.md says what else did not help, and why a tile is not spread over a cluster of
+ *          blocks.
  * Source   Our own. The steps in registers are those of Peters, Schulz-Hildebrandt, Luttenberger, "Fast in-place
  *          sorting with CUDA based on bitonic sort", section 3.2. */
 #include "kernels/cuda/ladder/bitonic.cuh"
@@ -41,7 +42,7 @@
 #include "kernels/cuda/ladder/tuning.h"
 
 /* log2 of the keys of a tile where shared memory suffices, of a thread, and of a run; blocks per
- * multiprocessor, and their threads. A window begins at one of the bits of a place below WINDOWS. */
+ * multiprocessor, and their threads. A window begins at a bit of the place below WINDOWS. */
 template <typename K, typename V>
 struct tuned {
     static constexpr int BYTES = element_bytes<K, V>;
@@ -62,16 +63,16 @@ struct tuned {
 
 /* ---- places and positions ------------------------------------------------------------------------------ */
 
-/* Where a place lies in shared memory. After every 2^log_keys places one is left out: then the lanes of a
- * warp meet different banks, whichever bits of the place they have. A sum over the bits of the place: so a
- * thread's part of it and a key's can be added. */
+/* Where a place lies in shared memory. After every 2^log_keys places one is left out, so that the lanes of a
+ * warp meet different banks, whichever bits of the place they have. The result is a sum over the bits of the
+ * place, so a thread's part of it and a key's part can be added. */
 static __host__ __device__ constexpr uint32_t packed_place(uint32_t place, int log_keys)
 {
     return place + (place >> log_keys);
 }
 
-/* The places of a thread's keys in a round: key k has k's bits in the window, and around it those of `lower`,
- * or of `upper` where the highest bit of k is set. The two differ in a round whose first step is mirrored. */
+/* The places of a thread's keys in a round. Key k has k's bits in the window, and around it the bits of `lower`,
+ * or of `upper` if the highest bit of k is set. The two differ in a round whose first step is mirrored. */
 struct packed_places {
     uint32_t lower, upper;
 };
@@ -84,19 +85,19 @@ static __device__ struct packed_places find_places(int window, bool mirrored, ui
     return {place, mirrored ? place ^ below : place};
 }
 
-/* A tile of the pass. P: of positions counted from its first one; 64 bits cost twice the registers and
- * instructions. */
+/* A tile of the pass. P: the type of positions counted from the tile's first one; 64 bits cost twice the registers
+ * and instructions. */
 template <typename P>
 struct packed_tile {
     int64_t first; /* position of place 0 */
-    /* added to positions where the highest bit of the place is set: turns the bits over that are not the
+    /* added to the position if the highest bit of the place is set: turns over the bits that are not the
      * tile's */
     P turn;
     P valid;       /* positions from here on do not exist */
-    bool is_whole; /* it has none of those */
+    bool is_whole; /* all of its positions exist */
 };
 
-/* The position of a place, but for the tile's first one and its turn. */
+/* The position of a place, without the tile's first position and its turn. */
 template <typename P>
 static __device__ P position(const struct packed_pass &pass, uint32_t place)
 {
@@ -122,8 +123,8 @@ static __device__ packed_tile<P> find_packed_tile(const struct packed_pass &pass
 
 /* ---- global memory ------------------------------------------------------------------------------------- */
 
-/* &array[position], by a multiplication with `bytes`, the size of an element: a single instruction with the
- * addition. The compiler would take two, both of the unit that compares keys. */
+/* &array[position], by a multiplication by `bytes`, the size of an element. It is a single instruction together
+ * with the addition. The compiler would take two, both for the unit that compares keys. */
 template <typename T>
 static __device__ T *element_at(T *array, uint32_t position, uint32_t bytes)
 {
@@ -132,8 +133,8 @@ static __device__ T *element_at(T *array, uint32_t position, uint32_t bytes)
     return (T *)((char *)array + offset);
 }
 
-/* data at `position`. `one` is 1, but only the kernel's caller knows: a size known here becomes a shift
- * again. */
+/* data at `position`. `one` is 1, but only the kernel's caller knows that: the compiler would turn a size that it
+ * knows into a shift again. */
 template <typename P, typename K, typename V>
 static __device__ columns<K, V> data_at(columns<K, V> data, P position, uint32_t one)
 {
@@ -144,8 +145,8 @@ static __device__ columns<K, V> data_at(columns<K, V> data, P position, uint32_t
         return {data.keys + position, has_value<V> ? data.values + position : NULL};
 }
 
-/* visit(k, position) for every key of a thread. The position is a sum over the bits of the place: an addition
- * for each key leads to it from that of another. */
+/* Call visit(k, position) for every key of a thread. A position is a sum over the bits of the place, so one addition
+ * makes the position of a key from the position of another. */
 template <int LOG_KEYS, typename P, typename F>
 static __device__ void each_position(const struct packed_pass &pass, const struct packed_tile<P> &tile, int window,
                                      struct packed_places places, F visit)
@@ -163,7 +164,7 @@ static __device__ void each_position(const struct packed_pass &pass, const struc
 #pragma unroll
         for (int i = LOG_KEYS - 2; i >= 0; i--) {
             if (k >> i & 1)
-                at[k] = at[k & ~(1 << i)] + step[i]; // in the end i is the lowest bit
+                at[k] = at[k & ~(1 << i)] + step[i]; // the last time, i is the lowest bit that is set
         }
         visit(k, at[k]);
     }
@@ -200,9 +201,8 @@ static __device__ void store_tile(columns<K, V> own, const struct packed_pass &p
 
 /* ---- shared memory ------------------------------------------------------------------------------------- */
 
-/* visit(k, offset of key k from the first one of its half) for every key of a thread. The window is known
- * when the kernel is compiled, for each by a copy of this code: so offsets are constants, and cost no
- * instruction. */
+/* Call visit(k, offset of key k from the first key of its half) for every key of a thread. Each window has a copy of
+ * this code and is known in it at compile time, so offsets are constants and cost no instruction. */
 template <int LOG_KEYS, int WINDOWS, int WINDOW = 0, typename F>
 static __device__ void each_offset(int window, F visit)
 {
@@ -217,7 +217,7 @@ static __device__ void each_offset(int window, F visit)
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-/* compare_exchange(), for 64-bit keys alone by hand: from C the compiler makes two comparisons of it. */
+/* compare_exchange(), written by hand for bare 64-bit keys: from C the compiler makes two comparisons. */
 template <typename K, typename V>
 static __device__ void exchange_elements(element<K, V> &lower, element<K, V> &upper)
 {
@@ -243,7 +243,7 @@ static __device__ void exchange_elements(element<K, V> &lower, element<K, V> &up
     }
 }
 
-/* A step between keys whose numbers differ in `flip`, of which `bit` is the highest. */
+/* Take a step between keys whose numbers differ in the bits of `flip`, the highest of which is `bit`. */
 template <int KEYS, typename K, typename V>
 static __device__ void take_step(element<K, V> (&x)[KEYS], int bit, int flip)
 {
@@ -254,7 +254,7 @@ static __device__ void take_step(element<K, V> (&x)[KEYS], int bit, int flip)
     }
 }
 
-/* Phases 1 to LOG_KEYS: sort all keys. */
+/* Take phases 1 to LOG_KEYS, which sort all keys. */
 template <int LOG_KEYS, typename K, typename V>
 static __device__ void sort_packed(element<K, V> (&x)[1 << LOG_KEYS])
 {
@@ -266,9 +266,9 @@ static __device__ void sort_packed(element<K, V> (&x)[1 << LOG_KEYS])
     }
 }
 
-/* `steps` steps, at most STEPS, of bit FIRST and those below; or, if it is -1, down to the lowest bit. A copy
- * of the code for each number: if each step were a branch of its own, keys would be copied from register to
- * register to be at the same place whether it was taken or not. */
+/* Take `steps` steps, at most STEPS, of bit FIRST and the bits below it; if FIRST is -1, those down to the lowest
+ * bit. Each number of steps has a copy of the code: if each step were a branch of its own, keys would be copied from
+ * register to register to be at the same place whether the step was taken or not. */
 template <int FIRST, bool MIRRORED, int STEPS, int KEYS, typename K, typename V>
 static __device__ void take_steps(int steps, element<K, V> (&x)[KEYS])
 {
@@ -338,7 +338,7 @@ static __global__ void __launch_bounds__(tuned<K, V>::THREADS, tuned<K, V>::BLOC
 
 /* ---- the sort ------------------------------------------------------------------------------------------ */
 
-/* Tiles that have a position below count: the first ones. */
+/* How many tiles have a position below count. They are the first tiles. */
 static int64_t count_tiles(const struct packed_pass *pass, int64_t count)
 {
     const int64_t last = count - 1;

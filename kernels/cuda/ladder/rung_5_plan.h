@@ -1,12 +1,13 @@
 /* The plan of rung 5: which steps of the bitonic network a pass over memory takes, and in which rounds. Pure
  * functions of sizes, without CUDA, so that a test can walk through every plan.
  *
- * A step compares keys whose positions differ in bit `stride`; the first step of a phase is mirrored: its
+ * A step compares keys whose positions differ in bit `stride`. The first step of a phase is mirrored: its
  * partners differ in all lower bits too. A pass holds a tile: the keys whose positions agree in all but
- * tile_bits bits. Any steps in a row fit into one pass while the bits they use, and the few lowest that keep
- * memory accesses long, are no more than that; also across the end of a phase, where strides start again at
- * the top. Inside a pass the same once more: a thread holds the keys that agree in all but register_bits bits
- * in a row of their place in the tile, its window, and takes a round of steps before keys change hands.
+ * tile_bits bits. Steps in a row fit into one pass as long as the bits they use, together with the few lowest
+ * bits that keep memory accesses long, are no more than tile_bits. They may go on across the end of a phase,
+ * where strides start again at the top. Inside a pass the same is done once more: a thread holds the keys whose
+ * places in the tile agree in all but register_bits bits in a row, its window, and takes a round of steps
+ * before keys change hands.
  *
  * 16 keys in tiles of 8 (3 bits), 4 keys in a thread (2 bits), runs of 2 keys (bit 0 is always the tile's).
  * m: mirrored step.
@@ -17,9 +18,9 @@
  *     its bits            2 1 0           3 2   0   2 1 0      bit 0 in pass 1 and bit 2 in pass 2 only fill up
  *     rounds     '--------'   '---'  '-'  '-----'  '-----'     one more to load or store where runs need it
  *
- * A tile of pass 1 is 4 runs of 2 keys. Its first step is mirrored, and bit 1 is not the tile's. Partners
- * differ in that bit too; so the upper half of a tile, with bit 3 set, has bit 1 the other way round, and in
- * the tile the step is an ordinary mirrored one:
+ * A tile of pass 1 is 4 runs of 2 keys. Its first step is mirrored, and bit 1 is not one of the tile's bits.
+ * Partners differ in that bit too. So the upper half of a tile, with bit 3 set, has bit 1 the other way round,
+ * and in the tile the step is an ordinary mirrored step:
  *
  *     position   0 1 2 3 4 5 6 7 8 9 a b c d e f
  *     tile 0     * *     * *         * *     * *       3m: 0-f 1-e 4-b 5-a    2: 0-4 1-5 a-e b-f
@@ -36,8 +37,8 @@ enum {
     PACKED_STEPS = PACKED_TILE_BITS * (PACKED_TILE_BITS + 1) / 2
 };
 
-/* log2 of the keys of a tile, of a thread, and of those that lie together in memory at least. A tile has room
- * for both: register_bits + run_bits <= tile_bits. */
+/* log2 of the keys of a tile, of the keys of a thread, and of the least number of keys that lie together in memory, a
+ * run. A tile has room for a thread's keys and a run: register_bits + run_bits <= tile_bits. */
 struct packed_shape {
     int tile_bits, register_bits, run_bits;
 };
@@ -51,18 +52,18 @@ struct packed_step {
  * register_bits - 1, which are bits 0 .. register_bits - 1 of a key's number. */
 struct packed_round {
     int8_t window;
-    /* as many steps, of bits `first` and below of the key's number. Unless they begin with its highest bit,
-     * they end with the lowest. */
+    /* `steps` steps, of bit `first` of the key's number and the bits below it. Unless they begin with its highest
+     * bit, they end with the lowest. */
     int8_t first, steps;
-    /* The first step is mirrored. It is of the highest bit then, and partners differ in all lower bits of the
-     * place, also in those below the window. */
+    /* The first step is mirrored. It is then of the highest bit, and partners differ in all lower bits of the
+     * place, also in the bits below the window. */
     bool mirrored;
-    /* Instead of steps, phases 1 to register_bits: sorts the thread's keys. */
+    /* Instead of these steps take phases 1 to register_bits, which sort the thread's keys. */
     bool whole;
 };
 
-/* Rounds between a load and a store of each key. A place in the tile has tile_bits bits: the low_bits lowest
- * are the same ones of the position; the others are the position's from high_first on. */
+/* Rounds between a load and a store of each key. A place in the tile has tile_bits bits. Its low_bits lowest bits are
+ * the lowest bits of the position; its other bits are the position's bits from high_first on. */
 struct packed_pass {
     int8_t tile_bits, low_bits, high_first;
     /* One of its steps is mirrored. In places with the highest bit set, the lower bits of the position that
@@ -98,8 +99,8 @@ static inline int packed_place_bit(const struct packed_pass *pass, int stride)
     return stride < pass->low_bits ? stride : stride - pass->high_first + pass->low_bits;
 }
 
-/* Choose the steps of a pass from *next on, and with them the bits of its tile. Returns how many, in steps
- * [PACKED_STEPS]; *next is the one after them. */
+/* Choose the steps of a pass from *next on, and with them the bits of its tile. Write them to steps [PACKED_STEPS],
+ * and return how many there are. *next becomes the step after them. */
 static inline int packed_take(struct packed_shape shape, int log_count, struct packed_step *next,
                               struct packed_pass *pass, struct packed_step *steps)
 {
@@ -125,7 +126,7 @@ static inline int packed_take(struct packed_shape shape, int log_count, struct p
     return count;
 }
 
-/* Can this round load or store runs: do its threads not hold the lowest bits? */
+/* Can this round load or store runs? It can if its threads do not hold the lowest bits. */
 static inline bool packed_moves_runs(struct packed_shape shape, const struct packed_round *round)
 {
     return round->window >= shape.run_bits;
@@ -139,14 +140,14 @@ static inline struct packed_round *packed_add_round(struct packed_pass *pass)
     return round;
 }
 
-/* A round without steps that loads or stores runs. */
+/* Add a round without steps that loads or stores runs. */
 static inline void packed_move(struct packed_shape shape, struct packed_pass *pass)
 {
     packed_add_round(pass)->window = (int8_t)(shape.tile_bits - shape.register_bits);
 }
 
-/* As many of steps [count] as fit into a round; returns how many. The window is as high as it can be, so that
- * the round may load or store; and the first one of a pass leaves the bits of a run to the next. */
+/* Add a round with as many of steps [count] as fit into it, and return how many. The window is as high as it can be,
+ * so that the round may load or store. The first round of a pass leaves the bits of a run to the next round. */
 static inline int packed_add_steps(struct packed_shape shape, const struct packed_step *steps, int count,
                                    struct packed_pass *pass)
 {

@@ -2,10 +2,10 @@
  *
  * Idea     Sort by the lowest two bits first, stably, then by the next two: 16 digits in 4-byte keys, 32 in
  *          8-byte ones. A key goes behind all keys with a smaller digit, and behind the equal digits
- *          before it. Three kernels find that place. One sorts each block's keys by the digit, in shared
- *          memory, and counts them; the scan turns the counts of all blocks into first places; and the last
- *          moves each run of equal digits there, which neighbouring threads do to neighbouring places.
- * Change   Against the bitonic rungs: no key is compared with another, and the number of digits depends on
+ *          before it. Three kernels find that place. The first sorts each block's keys by the digit, in shared
+ *          memory, and counts them. The scan turns the counts of all blocks into first places. The last
+ *          moves each run of equal digits there, where neighbouring threads write to neighbouring places.
+ * Change   Unlike in the bitonic rungs, no key is compared with another, and the number of digits depends on
  *          the bits of a key, not on how many keys there are. It needs a second array.
  * Picture  One digit, 12 keys of two bits in 3 blocks of 4:
  *
@@ -26,9 +26,9 @@
  *            of its own kind      0 1 0 0
  *            local place          1 2 3 0     where its kind begins, and as many further
  *
- *          The scan, here of 8 counts: up the tree each node becomes the sum of its two subtrees; the root
- *          becomes 0; and down again each node hands its value to the left, and that plus the left's sum to
- *          the right.
+ *          The scan, here of 8 counts. Up the tree, each node becomes the sum of its two subtrees. The root
+ *          becomes 0. Down again, each node hands its value to its left child, and its value plus the left
+ *          child's sum to its right child.
  *
  *            counts               1  1  1  1  2  0  1  1
  *            up                   1  2  1  2  2  2  1  2
@@ -39,11 +39,11 @@
  *                                 0  1  2  3  4  6  6  7
  *
  *          More counts than one block can take are scanned tile by tile, then the sums of the tiles likewise.
- * Cost     Each digit takes two passes: 32 over 4-byte keys, 64 over 8-byte ones. Scratch
- *          for all keys; workspace 32 bytes per block and its scan.
- * Limit    Instructions, and waiting: a thread that moves a single key at a time counts, scans and addresses
- *          for that one, and waits for memory most of the time. Then the passes: two for every two bits. Wider
- *          digits take fewer, and the look-back of rung 7 one for each.
+ * Cost     Each digit takes two passes: 32 over 4-byte keys, 64 over 8-byte ones. Scratch for all keys;
+ *          workspace of 32 bytes per block, and for the scan of these.
+ * Limit    Instructions, and waiting: a thread that moves a single key at a time counts, scans and computes
+ *          addresses for that one key, and waits for memory most of the time. Then the passes: two for every
+ *          two bits. Wider digits take fewer passes, and the look-back of rung 7 takes one for each digit.
  * Source   Ha, Krueger, Silva, "Fast four-way parallel radix sorting on GPUs", 2009, as told by Disabato,
  *          "Report of Architecture and Platform For Artificial Intelligence", section 3; the scan: Blelloch,
  *          "Prefix sums and their applications", 1990; Harris, Sengupta, Owens, "Parallel prefix sum (scan)
@@ -93,7 +93,7 @@ static __global__ void __launch_bounds__(THREADS)
     uint64_t total; // no field of it overflows
     const uint64_t word = exists ? UINT64_C(1) << (bin * FIELD_BITS) : 0;
     const uint64_t before = block_scan<THREADS / WARP, true>(word, &total);
-    // each field moves up to all larger bins: where they begin
+    // each field is added to those of all larger bins, which gives where the bins begin
     const uint64_t starts = (total << FIELD_BITS) + (total << 2 * FIELD_BITS) + (total << 3 * FIELD_BITS);
     const uint32_t place = field_of(starts + before, bin);
     if (exists) {
@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(SCAN_TILE / 2)
     }
 }
 
-/* Add to each value what is before its tile. */
+/* Add to each value the sum of what is before its tile. */
 static __global__ void __launch_bounds__(SCAN_TILE / 2)
     add_kernel(uint64_t *values, int64_t count, const uint64_t *sums)
 {
@@ -162,7 +162,7 @@ static __global__ void __launch_bounds__(SCAN_TILE / 2)
     }
 }
 
-/* Words that scan_counts() takes for `count` values, themselves included. */
+/* How many words scan_counts() needs for `count` values, including the values. */
 static int64_t scan_words(int64_t count)
 {
     int64_t words = count;
@@ -173,8 +173,8 @@ static int64_t scan_words(int64_t count)
     return words;
 }
 
-/* Replace each of values [count] by the sum of those before it. The words behind them [scan_words(count)]
- * take the sums of the tiles, level by level. */
+/* Replace each of values [count] by the sum of the values before it. The words behind them, scan_words(count) with
+ * the values, take the sums of the tiles, level by level. */
 static void scan_counts(cudaStream_t stream, uint64_t *values, int64_t count)
 {
     uint64_t *sums = values + count;
@@ -195,7 +195,7 @@ static __global__ void __launch_bounds__(THREADS)
                    V *__restrict__ to_values, int64_t count, int shift, const uint64_t *destinations)
 {
     __shared__ int bins[THREADS];
-    __shared__ int starts[BINS]; // of the bins that occur
+    __shared__ int starts[BINS]; // where the bins that occur begin
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     const bool exists = i < count;
     const K key = exists ? from[i] : 0;

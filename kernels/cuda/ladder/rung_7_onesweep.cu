@@ -4,25 +4,25 @@
  *          digit value go: behind all smaller digits, and behind the equal digits of earlier tiles. The first
  *          part comes from one count of all digits before the first pass; the second is found while the pass
  *          runs, by looking back at what earlier tiles have published.
- * Change   Against a pass of rung 6 with its kernels for counting, scanning and moving: one kernel reads each
- *          key once and writes it once; 8 bits at a time; passes over digits that are the same in every key
- *          are left out.
+ * Change   A pass of rung 6 has kernels for counting, scanning and moving; here one kernel reads each key once
+ *          and writes it once. A pass takes 8 bits. Passes over digits that are the same in every key are left
+ *          out.
  * Picture  Look-back: kernels/README.md, with 16 keys. Inside a tile: radix_tile.cuh.
  * Cost     Every key is read once to count, and read and written once per varying digit: 9 moves of 4-byte
  *          keys, 17 of 8-byte ones; values are read and written with them. Six barriers per tile, two more
- *          with values, one more in the first pass over 4-byte keys alone. Scratch for all keys and values;
- *          workspace 2 KiB per tile, and of few tiles 2 KiB for each 16 and pass. Which digits vary is known on the
- *          device alone: as many passes are queued as keys have digits, and those that are not needed end at once.
- *          Where that leaves a number that would end in the wrong buffer, there is one pass more (choose_digits()).
- *          Keys become codes in the first pass and bits in the last one, positions are made and become wider there.
- *          Few keys have small tiles.
- * Rejected To wait on the host for the flags of the digits, and queue no pass too many: the device is idle until the
- *          host has seen them and the first pass is sent.
+ *          with values, one more in the first pass over bare 4-byte keys. Scratch for all keys and values;
+ *          workspace of 2 KiB per tile and, if there are few tiles, 2 KiB per pass for every 16 of them. Only the
+ *          device knows which digits vary. So as many passes are queued as keys have digits, and passes that are not
+ *          needed end at once. If the number of passes would leave the result in the wrong buffer, there is one pass
+ *          more (choose_digits()). The first pass turns keys into codes and makes positions; the last one turns codes
+ *          into bits and makes positions wider. If there are few keys, tiles are small.
+ * Rejected Waiting on the host for the flags of the digits, so as to queue no pass too many: the device is idle until
+ *          the host has seen the flags and the first pass is sent.
  * Limit    Shared memory. For each key a pass sets a bit, reads and writes a word, reads a first place, and
- *          moves the key to its place and out again; all but the last at random addresses, where a row of 32
+ *          moves the key to its place and out again. All but the last access random addresses, where a row of 32
  *          keys takes three to four turns instead of one. A tile also clears, sums and scans the tables of
- *          its groups, the less per key the more keys a thread holds; registers end that. And every digit
- *          that varies costs a pass, however few bits of it matter.
+ *          its groups, which costs less per key the more keys a thread holds; registers limit their number. And
+ *          every digit that varies costs a pass, however few bits of it matter.
  * Source   Adinets, Merrill, "Onesweep: A faster least significant digit radix sort for GPUs", 2022; Merrill,
  *          Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016. */
 #include "kernels/cuda/ladder/onesweep.cuh"
@@ -33,7 +33,7 @@ enum { HISTOGRAM_TILE = ONESWEEP_THREADS * ONESWEEP_HISTOGRAM_KEYS };
 
 /* ---- before the passes --------------------------------------------------------------------------------- */
 
-/* Note which bits differ between keys: those of a block. seen [2] in shared memory, zero before. */
+/* Note which bits differ between the keys of a block. seen [2] in shared memory, zero before. */
 template <typename K>
 static __device__ void note_bits(K ones, K zeroes, unsigned long long *seen)
 {
@@ -48,8 +48,8 @@ static __device__ void note_bits(K ones, K zeroes, unsigned long long *seen)
     }
 }
 
-/* Count every digit of every key, and see which ones differ. The counters of a block are 32-bit: it meets fewer than 2^32
- * keys. */
+/* Count every digit of every key, and note which bits differ. The counters of a block have 32 bits, because a block meets
+ * fewer than 2^32 keys. */
 template <typename K, typename V>
 static __global__ void __launch_bounds__(ONESWEEP_THREADS)
     histogram_kernel(const __grid_constant__ struct onesweep_sort<K, V> sort)
@@ -110,21 +110,21 @@ static int64_t tiles_of(int64_t count, int keys_of_thread)
     return divide_up(count, ONESWEEP_THREADS * keys_of_thread);
 }
 
-/* Tiles that run at a time. */
+/* How many tiles run at a time. */
 static int64_t tiles_at_once(const struct cuda_engine *engine)
 {
     return (int64_t)engine->multiprocessors * ONESWEEP_BLOCKS;
 }
 
-/* Are there so few keys that all of a pass wait for its last tiles? Then the size of tiles depends on their number, and they have
- * cohorts. */
+/* Are there so few keys that the whole pass waits for its last tiles? If so, the size of tiles depends on the number of keys, and
+ * tiles have cohorts. */
 template <typename K, typename V>
 static bool has_few_tiles(const struct cuda_engine *engine, int64_t count)
 {
     return tiles_of(count, onesweep_keys<K, V>()) <= ONESWEEP_FEW_WAVES * tiles_at_once(engine);
 }
 
-/* Bytes for the tables of so many keys, and of fewer, which may have more tiles, as these are smaller then. */
+/* Bytes for the tables of `count` keys or fewer. Fewer keys may have more tiles, because their tiles are smaller. */
 template <typename K, typename V>
 static size_t tables_bytes_at_most(const struct cuda_engine *engine, int64_t count)
 {
@@ -134,8 +134,8 @@ static size_t tables_bytes_at_most(const struct cuda_engine *engine, int64_t cou
     return of_few > of_many ? of_few : of_many;
 }
 
-/* run(std::integral_constant<int, KEYS>()) with the keys of a thread in a tile: KEYS or more. Few tiles are as small as make no more
- * waves than the largest would. */
+/* Call run(std::integral_constant<int, N>()), where N is the keys of a thread in a tile, KEYS or more, and return its result. If
+ * there are few tiles, they are as small as they can be without making more waves than the largest tiles would. */
 template <int KEYS, typename K, typename V, typename F>
 static hsort_status with_tile_size(const struct cuda_engine *engine, int64_t count, const F &run)
 {
@@ -149,7 +149,7 @@ static hsort_status with_tile_size(const struct cuda_engine *engine, int64_t cou
     return run(std::integral_constant<int, KEYS>());
 }
 
-/* Queue as many passes as there may be; those for which no digit is left end at once. So the host waits for nothing. */
+/* Queue as many passes as there may be. Passes for which no digit is left end at once. So the host waits for nothing. */
 template <int KEYS, typename K, typename V>
 static hsort_status queue_passes(struct cuda_engine *engine, const struct onesweep_sort<K, V> &sort)
 {
@@ -159,7 +159,7 @@ static hsort_status queue_passes(struct cuda_engine *engine, const struct oneswe
     return HSORT_OK;
 }
 
-/* What args ask for. */
+/* The sort that args ask for. */
 template <typename K, typename V>
 static struct onesweep_sort<K, V> onesweep_of(struct sort_args *args) {
     const struct source<K> source = source_of<K>(args);
@@ -198,7 +198,7 @@ static hsort_status sort_onesweep(struct cuda_engine *engine, struct sort_args *
     });
 }
 
-/* Values of 8 bytes beside keys of 4 are sorted by no other rung. */
+/* No other rung sorts values of 8 bytes beside keys of 4. */
 template <typename F>
 static hsort_status with_onesweep_types(const struct sort_args *args, F run)
 {

@@ -1,12 +1,12 @@
-/* The numbers that speed depends on, and which rung is taken when none is asked for. Results depend on none
- * of them. tests/bench/bench_ladder.cu measures what a change is worth. */
+/* The numbers that speed depends on, and which rung is taken when none is asked for. Results do not depend on
+ * any of them. tests/bench/bench_ladder.cu measures what a change is worth. */
 #ifndef TUNING_H
 #define TUNING_H
 
 #include <stdint.h>
 
 enum {
-    UNREGISTERED_BYTES_MIN = 1 << 20, /* of a copy; below, the driver's own is as good */
+    UNREGISTERED_BYTES_MIN = 1 << 20, /* of a copy; below, the driver's own copy is as good */
 
 #ifndef TUNING_SMALL
     /* rung 1 */
@@ -17,8 +17,8 @@ enum {
     BITONIC_SHARED_LOG_TILE_8 = 12,
     BITONIC_SHARED_LOG_TILE_16 = 11,
 
-    /* rung 3: keys per lane by bytes of key and value. A tile has 2^(lanes + 2 keys) of them; 64 KiB at most
-     * */
+    /* rung 3: keys per lane by bytes of key and value. A tile has 2^(LOG_LANES + 2 LOG_KEYS) keys, and 64 KiB at
+     * most */
     BITONIC_WARP_LOG_LANES = 5,
     BITONIC_WARP_LOG_KEYS_8 = 4,
     BITONIC_WARP_LOG_KEYS_16 = 3,
@@ -29,9 +29,9 @@ enum {
     BITONIC_DEGREE_8 = 5,
     BITONIC_DEGREE_PAIRS = 4,
 
-    /* rung 5, by bytes of key and value, up to 4, 8 or 16: keys per tile, where shared memory suffices, and
-     * per thread, and blocks per multiprocessor; by bytes of the keys: keys that lie together in memory at
-     * least */
+    /* rung 5, by bytes of key and value, up to 4, 8 or 16: keys per tile, where shared memory suffices, keys
+     * per thread, and blocks per multiprocessor. By bytes of the keys: the least number of keys that lie together
+     * in memory */
     PACKED_LOG_TILE_4 = 14,
     PACKED_LOG_TILE_8 = 13,
     PACKED_LOG_TILE_16 = 11,
@@ -77,10 +77,11 @@ enum {
     RADIX_4WAY_SCAN_TILE = 1024,
 
     /* rung 7: threads per block, keys per thread by key bytes, blocks that share a multiprocessor (64
-     * registers per thread); a block fits into 64 KiB of shared memory, the least that any supported device
-     * has. The largest in odd numbers: sorted input may fill all bins of a tile alike, and their first places are
-     * then multiples of a number that should share few factors with the number of banks. Where the largest tiles are done in so few
-     * waves, tiles are smaller, by so many keys of a thread */
+     * registers per thread). A block fits into 64 KiB of shared memory, the least that any supported device
+     * has. The largest tiles have an odd number of keys per thread: sorted input may fill all bins of a tile alike, and
+     * their first places are then multiples of a number that should share few factors with the number of banks. If
+     * FEW_WAVES waves of the largest tiles or fewer are enough, tiles are smaller: from KEYS_LEAST on, in steps of
+     * KEYS_STEP */
     ONESWEEP_THREADS = 512,
     ONESWEEP_KEYS_4 = 27,
     ONESWEEP_KEYS_4_PAIRS = 21, /* 4-byte keys with values */
@@ -89,14 +90,14 @@ enum {
     ONESWEEP_KEYS_LEAST = 8,
     ONESWEEP_KEYS_STEP = 4,
     ONESWEEP_FEW_WAVES = 2,
-    ONESWEEP_LOADS_AT_ONCE = 12, /* where a tile is stored, with values: registers */
+    ONESWEEP_LOADS_AT_ONCE = 12, /* keys, where a tile with values is stored; registers limit it */
     ONESWEEP_BLOCKS = 2,
     ONESWEEP_HISTOGRAM_KEYS = 8,   /* per thread and turn */
     ONESWEEP_HISTOGRAM_BLOCKS = 4, /* per multiprocessor */
 
-    /* MSD sort; sizes that depend on the shared memory of a block stand below. Count: 16 bytes of keys in a
-     * vector. Scatter: lanes of a row that must share a bucket to be counted by a vote. Keys of a sample for each bucket.
-     * Keys of an entry of a list of runs */
+    /* MSD sort; sizes that depend on the shared memory of a block stand below. COUNT_VECTORS: vectors of 16 bytes of keys
+     * that a thread takes at a time. SCATTER_HOT_LANES: lanes of a row that must share a bucket to be counted by a vote.
+     * SAMPLE_OF_BUCKET: keys of a sample for each bucket. FILL_KEYS: keys of an entry of a list of runs */
     COUNT_THREADS = 1024,
     COUNT_VECTORS = 4,
     SCATTER_THREADS = 512,
@@ -106,16 +107,19 @@ enum {
     SAMPLE_THREADS = 256,
     FILL_KEYS = 1 << 16,
 
-    /* Levels: regions of the first of two, at least; at least where each then has so many keys, as one block makes the split of
-     * each, and few blocks leave most multiprocessors waiting; and so many that a byte can tell them; keys of one of usual size;
-     * share of all keys that is sorted at a time, or of the device's memory that their scratch takes, if that is more. Of the only
-     * level: keys of a bucket, at least; keys of a sample for each; up to how many keys there are small buckets, and keys of a bucket
-     * beyond; up to how many keys tiles are small, and keys of a thread then, at most; and of a run */
+    /* Levels. The first of two has at least REGIONS_MIN regions, and at least REGIONS_USUAL if each then has REGION_KEYS_LEAST keys:
+     * one block makes the split of each region, and few blocks leave most multiprocessors waiting. REGIONS_NOTED: as many as a byte can
+     * tell. REGION_KEYS: keys of a region of usual size. BATCH_SHARE_OF_KEYS: the share of all keys that is sorted at a time; if that is
+     * more keys, as many as have their scratch in a share of the device's memory, BATCH_SHARE_OF_MEMORY.
+     * A level that is the only one. ALONE_KEYS_LEAST: keys of a bucket, at least. ALONE_SAMPLE_OF_BUCKET: keys of a sample for each
+     * bucket. Up to ALONE_SMALL_BUCKETS keys, buckets are small; beyond, they have ALONE_LARGE_KEYS keys. Up to ALONE_SMALL_TILES
+     * keys, tiles are small, and a thread then has at most ALONE_SCATTER_KEYS keys. ALONE_RUN_KEYS: keys of an entry of a list of
+     * runs */
     REGIONS_MIN = 64,
     REGIONS_USUAL = 128,
     REGION_KEYS_LEAST = 1 << 17,
-    COUNTED_REGIONS = 1000, /* all that a split has, but for some of one value beside them */
-    REGIONS_NOTED = 240, /* so that those of one value beside them make no more than 2^8 */
+    COUNTED_REGIONS = 1000, /* as many as a split has room for, except some for regions of one value beside them */
+    REGIONS_NOTED = 240, /* with the regions of one value beside them there are no more than 2^8 */
     REGION_KEYS = 1 << 20,
     BATCH_SHARE_OF_KEYS = 8,
     BATCH_SHARE_OF_MEMORY = 64,
@@ -127,16 +131,17 @@ enum {
     ALONE_SCATTER_KEYS = 8,
     ALONE_RUN_KEYS = 1 << 14,
 
-    PAIR_POSITIONS_MOST = 1 << 24, /* keys of 4 bytes up to which positions travel with them, and make no codes of 8 */
+    PAIR_POSITIONS_MOST = 1 << 24, /* keys of 4 bytes up to which positions travel with them and do not make codes of 8 bytes */
 
-    /* lumps of keys: of a sample, the logarithm of how much wider than the next a gap is at an edge, and up to how many edges codes are
-     * faster all the same. Smooth keys have 2 / (2^LUMP_GAP_LOG + 1) of the sample on the average, which is one */
+    /* Lumps of keys. LUMP_SAMPLE: keys of the sample. LUMP_GAP_LOG: log2 of how much wider a gap is than the next one at an edge.
+     * LUMP_EDGES: edges up to which codes are faster all the same. For smooth keys, the edges are on average
+     * 2 / (2^LUMP_GAP_LOG + 1) of the sample, which is one */
     LUMP_SAMPLE = 1024,
     LUMP_GAP_LOG = 11,
     LUMP_EDGES = 30,
 
-    /* pairs with keys of 8 bytes: from how many on levels sort them, and up to how many; regions of the first level, at most; elements of a
-     * bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */
+    /* pairs with keys of 8 bytes: the least and the most of them that levels sort; regions of the first level, at most; elements of
+     * a bucket, in a linear split and in a tree; block sorts: threads, keys per thread, blocks per multiprocessor */
     PAIR_LEVELS_LEAST = 1 << 23,
     PAIR_LEVELS_MOST = 5 << 26,
     PAIR_REGIONS_MAX = 240,
@@ -146,13 +151,13 @@ enum {
     PAIR_SORT_KEYS = 17,
     PAIR_SORT_BLOCKS = 2,
 
-    /* few keys: sorted by their ranks; threads of a block; keys of a sample that is sorted so, at most */
+    /* few keys, which are sorted by their ranks: how many at most; threads of a block; keys of a sample that is sorted so, at most */
     FEW_KEYS = 1 << 13,
     RANK_THREADS = 256,
     RANKED_SAMPLE = 1 << 13,
 
-    /* a cluster of blocks: keys at most, by bytes of the keys; threads of a block; keys that one sorts, at most, and
-     * that it loads; keys of a block at most on average, while there are more blocks to be had; of a bucket the same */
+    /* a cluster of blocks: keys at most, by bytes of the keys; threads of a block; keys that a thread sorts, at most, and keys
+     * that it loads; keys of a block at most on average, as long as there are more blocks to be had; the same of a bucket */
     CLUSTER_COUNT_MAX_4 = 1 << 16,
     CLUSTER_COUNT_MAX_8 = 1 << 15,
     CLUSTER_THREADS = 512,
@@ -164,9 +169,9 @@ enum {
     /* writing keys anew */
     MSD_WRITE_THREADS = 256,
 
-    /* merge: threads that merge; keys of each, an odd number, so that the threads of a warp start in
-     * different banks, and blocks per multiprocessor, by bytes of the keys. A block has two tiles in shared
-     * memory; TIGHT where it can have no ROOMY_BYTES, but 64 KiB */
+    /* merge: threads that merge; by bytes of the keys, keys of each thread, an odd number, so that the threads of a
+     * warp start in different banks, and blocks per multiprocessor. A block has two tiles in shared memory. TIGHT: for
+     * blocks that cannot have ROOMY_BYTES, but 64 KiB */
     MERGE_THREADS = 256,
     MERGE_KEYS_4 = 29,
     MERGE_KEYS_8 = 27,
@@ -177,8 +182,8 @@ enum {
     MERGE_BLOCKS_8 = 2,
     MERGE_BLOCKS_16 = 2,
     MERGE_ROOMY_BYTES = 112 << 10,
-    /* merge of many runs: keys of a thread by bytes of the keys, and pages of a tile: more of them fetch less
-     * twice */
+    /* merge of many runs: keys of a thread by bytes of the keys, and pages of a tile: with more pages, fewer keys
+     * are fetched twice */
     MERGE_MANY_KEYS_4 = 27,
     MERGE_MANY_KEYS_8 = 21,
     MERGE_MANY_KEYS_16 = 9,
@@ -188,8 +193,8 @@ enum {
     TUNING_IN_PLACE_RUNG = 5,
     CUT_THREADS = 1024,
 
-    /* many searches in one run: each thread's loads depend on each other, so few threads to a block and many
-     * blocks */
+    /* many searches in one run: each thread's loads depend on each other, so there are few threads to a block and
+     * many blocks */
     SEARCH_THREADS = 32,
 
     /* encode, decode, inspect, swap: keys of a thread by bytes of the keys */
@@ -198,10 +203,10 @@ enum {
     PASS_KEYS_16 = 4,
     INSPECT_BLOCKS = 8, /* per multiprocessor */
 
-    /* codes of elements, and elements that move: of a thread at a time. Of elements that go word by word: words of a
-     * thread at a time, bytes of a tile, and elements of one at most */
+    /* codes of elements, and elements that move: how many a thread takes at a time. If elements move word by word: words
+     * of a thread at a time, bytes of a tile, and elements of a tile at most */
     ELEMENT_THREADS = 256,
-    ELEMENT_BLOCKS = 32,  /* per multiprocessor, not all at a time: the last ones then end together */
+    ELEMENT_BLOCKS = 32,  /* per multiprocessor, not all at a time, so that the last ones end together */
     ELEMENT_TOGETHER = 6, /* blocks that share a multiprocessor, where elements move */
     ELEMENT_CODES = 4,
     ELEMENT_MOVES = 4,
@@ -209,7 +214,7 @@ enum {
     ELEMENT_TILE_BYTES = 1 << 15,
     ELEMENT_TILE_MOST = 1 << 10,
 
-    /* runs of equal keys: keys of a thread at a time, by bytes of the keys, and blocks per multiprocessor, of which as many
+    /* runs of equal keys: keys of a thread at a time, by bytes of the keys, and blocks per multiprocessor; as many of these
      * as fit run at a time */
     RUN_THREADS = 256,
     RUN_KEYS = 8,
@@ -217,8 +222,8 @@ enum {
     RUN_BLOCKS = 16,
 
     /* keys of 1 and 2 bytes: threads that count them, keys of a thread in a round, and blocks per multiprocessor by bytes
-     * of the keys: with counters of all values of 2 bytes there is room for one. Threads that write them, vectors of a thread
-     * at a time, and blocks per multiprocessor */
+     * of the keys: with counters for all values of 2 bytes there is room for one block. Threads that write them, vectors of
+     * a thread at a time, and blocks per multiprocessor */
     COUNTED_THREADS = 1024,
     COUNTED_KEYS = 32,
     COUNTED_BLOCKS_1 = 2,
@@ -228,16 +233,16 @@ enum {
     COUNTED_WRITE_BLOCKS = 16
 };
 
-/* Sizes of the MSD sort that depend on the shared memory that a block of the device can have. A class is named after how many KiB
- * of it are the least:
+/* Sizes of the MSD sort that depend on the shared memory that a block of the device can have. A class is named after the least KiB
+ * of shared memory that it needs:
  *
- *     227    H100, H200, B200. As measured there; the other sizes are reckoned
- *     163    A100. Tiles of which two share a multiprocessor, and buckets of wide keys of which three do
+ *     227    H100, H200, B200. These sizes were measured there; those of the other classes are reckoned
+ *     163    A100. Two tiles share a multiprocessor, and so do three buckets of wide keys
  *     96     V100, and RTX 30, 40, 50 and L40S, which have 99. Only tiles of 4-byte keys may be as large as ever: where one is
  *            alone on a multiprocessor, the sizes of 163 do. Samples are sorted by half as many bins, to have more keys
  *
- * Regions are small where samples are, so that a bucket has twenty keys of one or more. A size that several classes have is one
- * kernel. Whether all sizes fit is checked in queue_level.cuh. */
+ * Regions are small where samples are small, so that a bucket has twenty keys of a sample or more. Classes with the same size share
+ * one kernel. queue_level.cuh checks whether all sizes fit. */
 enum msd_class { MSD_227, MSD_163, MSD_96, MSD_CLASSES };
 
 enum { MSD_WIDTHS = 3 };
@@ -247,13 +252,13 @@ struct msd_block {
     int threads, keys, blocks;
 };
 
-/* Bytes that a class takes at least. */
+/* The least bytes of shared memory of each class. */
 static constexpr int MSD_BLOCK_BYTES[MSD_CLASSES] = {227 << 10, 163 << 10, 96 << 10};
 
 /* For each class, by bytes of the keys, 4, 8 and 16. Keys of a thread in a tile */
 static constexpr int MSD_SCATTER_KEYS[MSD_CLASSES][MSD_WIDTHS] = {{24, 16, 8}, {20, 11, 5}, {24, 11, 5}};
 
-/* block sorts: of most buckets; of the large ones of a level alone; of fuller ones */
+/* block sorts: of most buckets; of the large buckets of a level alone; of fuller buckets */
 static constexpr struct msd_block MSD_USUAL[MSD_CLASSES][MSD_WIDTHS] = {
     {{256, 17, 5}, {256, 17, 4}, {512, 9, 2}},
     {{256, 17, 5}, {256, 17, 4}, {256, 8, 3}},
@@ -267,7 +272,7 @@ static constexpr struct msd_block MSD_HUGE[MSD_CLASSES][MSD_WIDTHS] = {
     {{1024, 18, 1}, {512, 17, 1}, {512, 8, 1}},
     {{512, 17, 1}, {512, 17, 1}, {512, 8, 1}}};
 
-/* samples: keys of each of the threads that sort one, and how many times four bins each has */
+/* samples: keys of each thread that sorts one, and how many times four bins each thread has */
 static constexpr int MSD_SAMPLE_ROWS[MSD_CLASSES][MSD_WIDTHS] = {{16, 16, 8}, {16, 14, 7}, {16, 8, 3}};
 static constexpr int MSD_SAMPLE_VECTORS[MSD_CLASSES][MSD_WIDTHS] = {{2, 2, 2}, {2, 2, 1}, {1, 1, 1}};
 
@@ -281,7 +286,7 @@ static constexpr int MSD_ALONE_LINEAR_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
 static constexpr int MSD_ALONE_TREE_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
     {1664, 1664, 1664}, {1664, 1664, 832}, {1664, 1664, 832}};
 
-/* keys of a level alone, at most; of a region of the first of two, and how many regions, at most */
+/* keys of a level alone, at most; keys of a region of the first of two levels, and how many regions it has, at most */
 static constexpr int MSD_ALONE_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
     {1 << 22, 1 << 22, 1 << 22}, {1 << 22, 1 << 22, 1 << 19}, {1 << 22, 1 << 22, 1 << 19}};
 static constexpr int MSD_REGION_KEYS[MSD_CLASSES][MSD_WIDTHS] = {
@@ -306,8 +311,8 @@ static const struct tuning_row {
 
 enum { TUNING_ROWS = sizeof tuning_rows / sizeof tuning_rows[0] };
 
-/* The rung for `count` keys of `key_bytes`: of the first row that covers them; -1, which is no rung, if none
- * is for the width. */
+/* The rung for `count` keys of `key_bytes`, from the first row that covers them; -1, which is no rung, if no row
+ * is for that width. */
 static inline int tuning_rung(int key_bytes, int64_t count)
 {
     for (size_t row = 0; row < TUNING_ROWS; row++)
@@ -316,7 +321,7 @@ static inline int tuning_rung(int key_bytes, int64_t count)
     return -1;
 }
 
-/* The most keys below `count` for which there is a row of its own; 0: there is none. */
+/* The largest number of keys below `count` at which a row for this width ends; 0: there is none. */
 static inline int64_t tuning_border_below(int key_bytes, int64_t count)
 {
     int64_t border = 0;

@@ -1,10 +1,10 @@
 /* Merge two runs in one pass: merge path.
  *
- * Each key of the merged run ends a step of a path through the grid of all (a, b): right takes the next key
- * of a, down the next of b. Whatever the keys, the path crosses diagonal d at exactly one point, and that
- * point says how many keys of a are among the first d merged ones. So any two diagonals cut out an
- * independent piece of the merge, equal pieces at that: blocks take tiles of equally many outputs, their
- * threads KEYS each.
+ * Each key of the merged run ends a step of a path through the grid of all (a, b): a step right takes the next
+ * key of a, a step down the next key of b. Whatever the keys, the path crosses diagonal d at exactly one point, and
+ * that point says how many of the first d merged keys are of a. So any two diagonals cut out an independent piece
+ * of the merge, and pieces can be equal: blocks take tiles of equally many outputs, and their threads KEYS outputs
+ * each.
  *
  *   a = 1 3 5 5, b = 2 3 4 8: a corner's number says how many outputs lie before it
  *
@@ -20,27 +20,27 @@
  *          .     .     .     .     8
  *
  * The point on a diagonal is found by a search: a[i] belongs to the first d outputs iff a[i] <= b[d-1-i], and
- * that is true up to some i and false from there on. Equal keys of `a` come first by the "<=".
+ * that is true up to some i and false from there on. Equal keys of `a` come first because of the "<=".
  *
  * A block takes many tiles in a row, for two reasons. It loads the next tile while it merges one, so that
  * memory is never idle (one of the runs may lie in another GPU's memory, far away). And the next diagonal is
- * crossed at most a tile behind the last one: a warp of its own looks for it meanwhile, with 32 probes at a
- * time, three loads one after the other, in keys that are about to be loaded anyway. If each tile searched
- * both its ends in the whole runs, its probes would fetch about as many bytes as the tile has; a kernel of
- * its own for all diagonals would need workspace, and a launch more.
+ * crossed at most a tile behind the last one. A warp of its own looks for that point meanwhile: with 32 probes at
+ * a time it takes three loads one after the other, of keys that are about to be loaded anyway. If each tile
+ * searched both its ends in the whole runs, its probes would fetch about as many bytes as the tile has. A kernel
+ * of its own for all diagonals would need workspace, and one more launch.
  *
  *     searching warp    diagonal 3 | diagonal 4 | ...
  *     loads             tile 1     | tile 2     | ...        into the other half of shared memory
  *     merging threads   tile 0     | tile 1     | ...        search, merge into registers, write back, store
  *
- * Cost     every key is read and written once, by whole vectors of 16 bytes. Per key that a thread merges: one read
- *          of shared memory, and two per step of the search, of which there are 13 for KEYS keys; so KEYS is large.
+ * Cost     every key is read and written once, by whole vectors of 16 bytes. A thread reads shared memory once per
+ *          key that it merges, and twice per step of its search, which has 13 steps for KEYS keys. So KEYS is large.
  * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012. */
 #include "kernels/cuda/merge/merge.cuh"
 
 enum {
     PIECES =
-        4 /* tiles that a block knows at a time: the one it merges, the one it loads, one that is looked for */
+        4 /* tiles that a block knows at a time: the one it merges, the one it loads, the one it looks for */
 };
 
 template <typename K>
@@ -52,7 +52,7 @@ struct two_runs {
     int lead;      // of tile 0
 };
 
-/* What a tile takes of both runs, where its keys lie in shared memory, and where it goes. */
+/* What a tile takes of both runs, where its keys lie in shared memory, and where its outputs go. */
 template <typename K>
 struct two_pieces {
     const K *a, *b;
@@ -61,8 +61,8 @@ struct two_pieces {
     int a_place, b_place, lead;
 };
 
-/* Keys of a among the first `diagonal` merged ones, at least `low` and at most `high`; by a whole warp, the
- * same in each of its lanes. Each turn cuts [low, high) into 32 pieces and looks at the last key of each. */
+/* How many of the first `diagonal` merged keys are of a, at least `low` and at most `high`. By a whole warp; the
+ * same in each of its lanes. Each turn cuts [low, high) into 32 pieces and looks at the last key of each piece. */
 template <typename K>
 static __device__ int64_t warp_find_cut(const K *__restrict__ a, const K *__restrict__ b, int64_t low,
                                         int64_t high, int64_t diagonal)
@@ -78,8 +78,8 @@ static __device__ int64_t warp_find_cut(const K *__restrict__ a, const K *__rest
     return low;
 }
 
-/* The cut at the beginning of tile `number`, by a whole warp: `range` keys of a at most from key `least` on.
- * */
+/* The cut at the beginning of tile `number`, by a whole warp. It lies at most `range` keys behind key `least` of
+ * a. */
 template <int TILE, typename K>
 static __device__ int64_t warp_find_border(const struct two_runs<K> &runs, int64_t number, int64_t least,
                                            int64_t range)
@@ -163,7 +163,7 @@ static __global__ void __launch_bounds__(MERGE_THREADS + WARP, BLOCKS)
     if (warp < 2 && lane == 0 && begin + warp < end)
         pieces[(begin + warp) % PIECES] = pieces_of<TILE>(runs, begin + warp, cuts[warp], cuts[warp + 1]);
     int64_t cut =
-        cuts[2]; // of the searching warp: the last that it knows, at the beginning of tile number + 2
+        cuts[2]; // the last cut that the searching warp knows, at the beginning of tile number + 2
     __syncthreads();
     if (merges)
         block_load_pieces(pieces[begin % PIECES], keys);

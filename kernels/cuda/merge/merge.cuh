@@ -12,8 +12,8 @@
 template <typename K>
 static constexpr int vector_keys = MERGE_VECTOR_BYTES / (int)sizeof(K);
 
-/* Let thread_wait_loaded() wait for a copy of BYTES from global to shared memory, which is asynchronous where
- * the device can. */
+/* Begin to copy BYTES from global to shared memory, asynchronously if the device can. thread_wait_loaded() waits
+ * for it. */
 template <int BYTES>
 static __device__ void thread_load(void *to, const void *from)
 {
@@ -32,8 +32,8 @@ static __device__ void merging_threads_wait(void)
     asm volatile("bar.sync 1, %0;" ::"n"((int)MERGE_THREADS) : "memory");
 }
 
-/* Begin to load keys [count] to `piece`, as far behind the beginning of a vector as they are, and put the gap
- * behind them. By THREADS threads, of which this one is `thread`; other places keep what they hold. */
+/* Begin to load keys [count] to `piece`, which lies as far behind the beginning of a vector as they do, and put
+ * the gap behind them. By THREADS threads; this one is number `thread`. Other places keep what they hold. */
 template <int THREADS, typename K>
 static __device__ void threads_load_piece(int thread, K *piece, const K *keys, int count)
 {
@@ -60,7 +60,7 @@ static __device__ void threads_load_piece(int thread, K *piece, const K *keys, i
     }
 }
 
-/* A place in shared memory as 32 bits: half the instructions that a pointer takes. */
+/* A place in shared memory as 32 bits, which takes half the instructions of a pointer. */
 static __device__ uint32_t shared_address(const void *place)
 {
     return (uint32_t)__cvta_generic_to_shared(place);
@@ -82,7 +82,7 @@ static __device__ K thread_read(uint32_t address)
     return key;
 }
 
-/* Keys of a among the first `diagonal` merged ones, in shared memory. */
+/* How many of the first `diagonal` merged keys are of a, in shared memory. */
 template <typename K>
 static __device__ int thread_find_cut(const K *a, int a_count, const K *b, int b_count, int diagonal)
 {
@@ -99,17 +99,17 @@ static __device__ int thread_find_cut(const K *a, int a_count, const K *b, int b
     return (int)low;
 }
 
-/* Merge KEYS keys from the places `taken` and `other` on. No ends are looked at: behind a piece that is used
- * up comes its gap, whose keys are as large as any, so they may as well be taken. Nor does a thread ask which
- * of the places is a's: it goes on in the run that it took from last unless the other's key is smaller.
+/* Merge KEYS keys from the places `taken` and `other` on. A thread does not look for the ends of pieces: behind a
+ * piece that is used up comes its gap, whose keys are as large as any, so they may as well be taken. It does not ask
+ * which of the places is a's either: it goes on in the run that it took from last unless the other's key is smaller.
  *
  *     1 4 G G     2 3 G G
  *     ^           ^           taken 1, other 2: 1 is next, and 4 is read
  *       ^         ^           taken 4, other 2: change sides; 2 is next, and 3 is read
  *       ^           ^         taken 3, other 4: 3 is next, and G is read
  *
- * The larger of two keys is what is left of both when the smaller is taken out (^): as a maximum it would be
- * compared once more. */
+ * The larger of two keys is what is left of both when the smaller is taken out (^). A maximum would compare
+ * them once more. */
 template <int KEYS, typename K>
 static __device__ void thread_merge(const K *taken_place, const K *other_place, K (&merged)[KEYS])
 {
@@ -128,8 +128,8 @@ static __device__ void thread_merge(const K *taken_place, const K *other_place, 
     }
 }
 
-/* Store the keys that lie in `tile` from its lead on to out [count], which begins as far behind a vector's
- * beginning. By MERGE_THREADS threads. */
+/* Store the keys that lie in `tile` from place `lead` on to out [count], which begins as far behind the beginning
+ * of a vector. By MERGE_THREADS threads. */
 template <int TILE, typename K>
 static __device__ void block_store_tile(K *out, const K *tile, int lead, int count)
 {

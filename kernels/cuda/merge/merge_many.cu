@@ -1,10 +1,10 @@
 /* Merge up to 16 runs in one pass.
  *
  * Each block makes an equal share of the output, and finds by a search where its share begins in every run.
- * From there on it needs no more searches in memory. The runs are cut into pages, and a page is fetched when
- * it is due: the next page of the run whose last fetched key is the smallest, for no other run can be read to
- * its end before (forecasting). When a tile's pages are there, that smallest last key is the pivot: all keys
- * up to it are there too. They are the tile's outputs. Of every run but the pivot's own a part of one page is
+ * From there on it needs no more searches in memory. The runs are cut into pages. The page that is due is fetched
+ * next: the next page of the run whose last fetched key is the smallest, because what is fetched of no other run
+ * can be used up before (forecasting). When a tile's pages are there, that smallest last key is the pivot: all keys
+ * up to it are there too. They are the tile's outputs. Of every run except the pivot's own, a part of one page is
  * left, and is fetched again with the next tile.
  *
  *     pages of 2, tiles of 4 pages
@@ -14,21 +14,22 @@
  *     outputs 1 2 3, and the 4 of run 0. The 4 of run 2 is equal, but comes later: it stays
  *     next    7 8 and 4 6 once more, then run 0 is due with 5 9, and then run 2 with 8 8
  *
- * So what a tile fetches twice are less than as many pages as there are runs, whatever the keys, and those
- * lie in the L2 cache. Which pages are due is known from their last keys alone: a warp of its own plans tiles
- * ahead, and the block loads the next tile while it merges one, as in merge.cu. In shared memory the pieces
- * of a tile are merged in pairs:
+ * So a tile fetches fewer pages twice than there are runs, whatever the keys, and these pages lie in the L2 cache.
+ * Which pages are due is known from their last keys alone. So a warp of its own plans tiles ahead, and the block
+ * loads the next tile while it merges one, as in merge.cu. In shared memory the pieces of a tile are merged in
+ * pairs:
  *
  *     1 4 | 2 3 | . | .       1 2 3 4 | .       1 2 3 4
  *
  * Equal keys come from the run with the lower number first. (As keys they are the same; the order makes the
  * cuts exact.)
  *
- * Rejected: pairs of runs, pass after pass, read and write all keys log2(k) times. A search of every tile's
- * cut in all runs takes longer than its merge. A sort of the tile would not use the order that is there.
+ * Rejected: merging pairs of runs, pass after pass, which reads and writes all keys log2(k) times; searching every
+ * tile's cut in all runs, which takes longer than the tile's merge; sorting the tile, which would not use the order
+ * that is there.
  *
- * Cost     each key is read once, up to k / MERGE_PAGES of them twice, and written once. In shared memory,
- *          log2(k) times what a merge of two runs takes.
+ * Cost     each key is read once, up to k / MERGE_PAGES of the keys twice, and written once. In shared memory, it
+ *          takes log2(k) times what a merge of two runs takes.
  * Source   Knuth, TAOCP vol. 3, 5.4.6 (forecasting); Varman et al., "Merging multiple lists on
  *          hierarchical-memory multiprocessors", 1991 (the search). */
 #include "kernels/cuda/engine/block.cuh"
@@ -48,8 +49,8 @@ struct many_runs {
     K *out; // [outputs]
 };
 
-/* The pages of a tile: keys from[r] .. to[r] - 1 of run r, of which all up to (pivot, pivot_run) are outputs,
- * or, if it is the last tile of the runs, all. */
+/* The pages of a tile: keys from[r] .. to[r] - 1 of run r. All of these up to (pivot, pivot_run) are outputs; in the
+ * last tile of the runs, all are. */
 template <typename K>
 struct tile_plan {
     int64_t from[MERGE_RUNS_MAX], to[MERGE_RUNS_MAX];
@@ -74,7 +75,7 @@ struct many_shared {
     K page_ends[MERGE_PAGES * RUNS]; // the last keys of each run's next pages
     struct tile_plan<K> plans[PLANS];
     struct piece_places places[2];
-    int64_t low[RUNS], high[RUNS]; // of the search; then `low` is the next output of each run
+    int64_t low[RUNS], high[RUNS]; // of the search; afterwards `low` is the next output of each run
     int samples_in[RUNS], samples_out[RUNS];
 };
 
@@ -87,12 +88,12 @@ static __device__ int samples_of(int64_t low, int64_t high, int64_t step)
 }
 
 /* One turn of the search: shrink [low, high] of every run around the cut behind the first `rank` keys, by
- * samples of all `left` keys between, a thread for each; k times 2 samples' distance is left at most, or
+ * samples of all `left` keys between, a thread for each. At most k times 2 samples' distance is left, or
  * nothing.
  *
- * A sample and the samples before it vouch for a step's keys each; of another run as many as a step less one
- * may lie behind the last of them. So a sample is surely among the first `rank` keys if even the most that
- * may be before it leave it there, and surely not if even the fewest push it out. */
+ * A sample and each sample before it stand for a step's keys each. In another run, up to a step less one further
+ * keys may come behind the last such sample. So a sample is surely among the first `rank` keys if it is there even
+ * with the most keys that may come before it, and surely not if it is not there even with the fewest. */
 template <typename K, typename S>
 static __device__ void block_narrow(const struct many_runs<K> &runs, S *shared, int64_t rank, int64_t left)
 {
@@ -164,7 +165,7 @@ static __device__ void block_find_cuts(const struct many_runs<K> &runs, S *share
         int64_t left = 0;
         for (int r = 0; r < runs.k; r++)
             left += shared->high[r] - shared->low[r];
-        if (left == 0 || left >= before) // it shrinks with every turn, but for runs that are not sorted
+        if (left == 0 || left >= before) // it shrinks with every turn, except for runs that are not sorted
             break;
         before = left;
         block_narrow(runs, shared, rank, left);
@@ -173,7 +174,7 @@ static __device__ void block_find_cuts(const struct many_runs<K> &runs, S *share
 
 /* ---- which pages are due ------------------------------------------------------------------------------- */
 
-/* What the planning warp knows; each lane of the run of its number. Page p is keys first + p * PAGE on. */
+/* What the planning warp knows, each lane about the run of its number. Page p begins at key first + p * PAGE. */
 template <typename K>
 struct planner {
     const K *keys;
@@ -181,10 +182,10 @@ struct planner {
     int64_t planned;      // where the pages planned end
     int64_t pages, ends;  // pages planned; pages whose last keys were asked for
     K last;               // the last key planned
-    bool carries;         // of the last page some keys may be no outputs of the tile before
+    bool carries;         // some keys of the last page may not be outputs of the tile before
 };
 
-/* Ask for the last keys of the next MERGE_PAGES pages. They are there behind thread_wait_loaded(). */
+/* Ask for the last keys of the next MERGE_PAGES pages. They are there after thread_wait_loaded(). */
 template <int PAGE, int RUNS, typename K>
 static __device__ void lane_ask_ends(struct planner<K> &my, K *page_ends)
 {
@@ -209,12 +210,12 @@ static __device__ void warp_plan_tile(struct planner<K> &my, const K *page_ends,
 {
     const int lane = threadIdx.x % WARP;
     const int64_t from = my.carries ? my.first + (my.pages - 1) * PAGE : my.planned;
-    // Of every run a page must be there before it can be said which run is due.
+    // Every run must have a page planned before it is known which run is due.
     const bool begins = my.pages == 0 && my.planned < my.count;
     if (begins)
         lane_plan_page<PAGE, RUNS>(my, page_ends);
     int room = MERGE_PAGES - __popc(__ballot_sync(ALL_LANES, my.carries || begins));
-    int due; // the run with the smallest last key of those that go on, or -1
+    int due; // among the runs that go on, the one with the smallest last key, or -1
     for (;;) {
         const bool goes_on = my.planned < my.count;
         const K least = warp_min(goes_on ? my.last : (K) ~(K)0);
@@ -245,7 +246,7 @@ static __device__ void warp_plan_tile(struct planner<K> &my, const K *page_ends,
 
 /* ---- a tile -------------------------------------------------------------------------------------------- */
 
-/* Begin to load a tile's pages; each run is loaded by as many threads. */
+/* Begin to load a tile's pages; each run is loaded by the same number of threads. */
 template <int RUNS, typename K>
 static __device__ void block_load_pages(const struct many_runs<K> &runs, const struct tile_plan<K> &plan,
                                         K *keys)
@@ -280,8 +281,8 @@ static __device__ void block_cut_tile(const struct tile_plan<K> &plan, const K *
     next_output[r] = plan.from[r] + low;
 }
 
-/* Merge 2 * PAIRS pieces in pairs. A thread merges keys of one pair only, so the last one of each pair may be
- * left with fewer; it goes on with what lies behind the pieces, which is no smaller. Behind that comes a gap,
+/* Merge 2 * PAIRS pieces in pairs. A thread merges keys of one pair only, so the last thread of each pair may be
+ * left with fewer keys. It goes on with what lies behind the pieces, which is no smaller. Behind that comes a gap,
  * as behind the pieces that came. The last piece of all is put `lead` places further on.
  *
  *     pairs of 5 and 4 keys, threads of 3      a a a | a a G | gap | b b b | b G G | gap */
@@ -359,7 +360,7 @@ static __global__ void __launch_bounds__(MERGE_THREADS + WARP, BLOCKS)
 
     block_find_cuts(runs, shared, begin);
 
-    // The planning warp is a tile ahead of the loads, and those are one ahead of the merge.
+    // The planning warp is a tile ahead of the loads, and the loads are a tile ahead of the merge.
     struct planner<K> my = {
     };
     if (!merges) {

@@ -14,7 +14,7 @@ extern "C" {
 bool keys_merge_many_fits(const struct cuda_engine *engine, int key_bytes);
 
 /* Merge runs [k <= MERGE_RUNS_MAX], run i of counts[i] keys, into out, which overlaps none; on STREAM_WORK.
- *   runs    [k] on the host, read in the call; memory that this device reads, also another's that is mapped
+ *   runs    [k] on the host, read in the call; memory that this device reads, also mapped memory of another device
  *   counts  [k] on the host; empty runs are fine, but some run has keys
  * Equal keys: in the order of the runs. Runs that are not sorted: keys may be lost, but nothing else is
  * touched. */

@@ -1,16 +1,16 @@
 /* Where the keys of a merge lie: which outputs a tile has, and where a block keeps its keys. Pure functions
- * of numbers, for both sides, so that a test can walk through all of it without a GPU.
+ * of numbers, for host and device, so that a test can walk through all of it without a GPU.
  *
- * Memory is read and written by vectors of 16 bytes. A run begins at any key, so a piece of it begins
- * somewhere in a vector, and it is kept in shared memory exactly so: every vector lies in the one as it does
- * in the other. Only the vectors at the ends are copied key by key. A gap behind each piece holds the largest
- * code.
+ * Memory is read and written by vectors of 16 bytes. A run may begin at any key, so a piece of a run begins
+ * anywhere in a vector. It lies in shared memory at the same place in a vector, so whole vectors of global memory
+ * are whole vectors there. Only the vectors at the ends are copied key by key. A gap behind each piece holds the
+ * largest code.
  *
  *     4-byte keys, a tile of 9, pieces of 5 and 4     - - a a | a a a G | G G - b | b b b G | G      (a gap of 3)
  *                                                         '--- as in memory          '--- as in memory
  *
- * A tile's outputs begin with a whole vector too, so the first tile is shorter by what is missing there: its
- * lead. */
+ * A tile's outputs begin with a whole vector too. So the first tile is shorter by the places in its first vector
+ * that lie before the outputs: its lead. */
 #ifndef MERGE_PLAN_H
 #define MERGE_PLAN_H
 
@@ -33,8 +33,8 @@ struct merge_tile {
     int count, lead;
 };
 
-/* The output at which tile `number` begins, or the one before ends; 0 and `outputs` bound it. `lead`: of tile
- * 0. */
+/* The output at which tile `number` begins and the tile before ends, held between 0 and `outputs`. `lead`: of
+ * tile 0. */
 MERGE_PLAN int64_t merge_border(int64_t number, int tile_keys, int lead, int64_t outputs)
 {
     const int64_t at = number * tile_keys - lead;
@@ -54,15 +54,15 @@ MERGE_PLAN int64_t merge_tiles(int tile_keys, int lead, int64_t outputs)
     return (outputs + lead + tile_keys - 1) / tile_keys;
 }
 
-/* Keys between the address and the vector's beginning that it lies behind. */
+/* How many keys the address lies behind the beginning of its vector. */
 MERGE_PLAN int merge_skew(uintptr_t address, int key_bytes)
 {
     return (int)(address % MERGE_VECTOR_BYTES) / key_bytes;
 }
 
-/* The whole vectors of a piece that begins `skew` keys behind a vector's beginning: places whole .. tail - 1,
- * counted from there. Before them are skew .. head_end - 1, behind them tail .. end - 1: each less than a
- * vector. */
+/* The whole vectors of a piece that begins `skew` keys behind the beginning of a vector: places whole .. tail - 1,
+ * counted from that beginning. Before them are skew .. head_end - 1, behind them tail .. end - 1: each less than
+ * a vector. */
 struct merge_span {
     int head_end, whole, tail, end;
 };
@@ -76,7 +76,7 @@ MERGE_PLAN struct merge_span merge_span_of(int skew, int count, int vector_keys)
 }
 
 /* A cut of unsorted runs may be anything: make it one that the counts allow. The tile takes `count` outputs
- * up to output `end`, and of a all from a_first on. */
+ * up to output `end`, and keys of a from a_first on. */
 MERGE_PLAN int64_t merge_hold_cut(int64_t cut, int64_t a_first, int64_t a_count, int64_t b_count, int64_t end,
                                   int count)
 {
@@ -86,13 +86,13 @@ MERGE_PLAN int64_t merge_hold_cut(int64_t cut, int64_t a_first, int64_t a_count,
     return cut > least ? cut : least;
 }
 
-/* Where a piece that comes after `used` places is kept, given its skew: behind the gap of the one before. */
+/* Where a piece that comes after `used` places is kept, given its skew: behind the gap of the piece before. */
 MERGE_PLAN int merge_next_place(int used, int skew, int vector_keys)
 {
     return (used + MERGE_GAP + vector_keys - 1) / vector_keys * vector_keys + skew;
 }
 
-/* Places that a tile in so many pieces takes at most, whatever their skews, with its gaps. */
+/* The most places that a tile in `pieces` pieces takes with its gaps, whatever the skews. */
 MERGE_PLAN int merge_room(int tile_keys, int pieces, int vector_keys)
 {
     return tile_keys + pieces * (MERGE_GAP + 2 * vector_keys);

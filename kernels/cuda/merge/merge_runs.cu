@@ -7,11 +7,11 @@
 
 /* ---- search -------------------------------------------------------------------------------------------- */
 
-/* A code that need not be one of keys K. */
+/* A code that need not be the code of a key K. */
 template <typename K>
 using probe = typename std::conditional<sizeof(K) == sizeof(uint128), uint128, uint64_t>::type;
 
-/* Keys of a run that are less than `code`, or, if or_equal, not greater; at least `low` are. */
+/* How many keys of a run are less than `code`, or, if or_equal, not greater; at least `low` are. */
 template <typename K>
 static __device__ int64_t thread_find(const K *keys, int64_t low, int64_t count, probe<K> code, bool or_equal)
 {
@@ -70,7 +70,7 @@ extern "C" hsort_status keys_search(struct engine *base, int key_bytes, const vo
 
 /* ---- merge of runs ------------------------------------------------------------------------------------- */
 
-/* The runs that came, seen as runs of `stride` of them each, of which `ways` at a time become one. */
+/* The given runs, seen as larger runs that consist of `stride` of them each. `ways` larger runs at a time become one. */
 struct runs_view {
     const int64_t *run_offset; /* [k + 1] */
     int64_t k, stride, ways;
@@ -105,7 +105,7 @@ static struct runs_group group_of(struct runs_view view, int64_t first, int key_
     return group;
 }
 
-/* Do any runs of a group hold keys in more than one? If not, they are in order as they lie. */
+/* Does any group have keys in more than one of its runs? If none does, all groups are in order as they lie. */
 static bool any_group(struct runs_view view)
 {
     for (int64_t run = 0; run * view.stride < view.k; run += view.ways) {
@@ -134,15 +134,15 @@ static hsort_status merge_groups(struct cuda_engine *engine, int key_bytes, cons
     return HSORT_OK;
 }
 
-/* In groups of up to 16, or where a block has too little shared memory for that of 2, to and fro between the
- * two buffers: one pass up to 16 runs, two up to 256. With groups of 2:
+/* Merge in groups of up to 16 runs, or of 2 if a block has too little shared memory for that, back and forth between
+ * the two buffers. Up to 16 runs take one pass, up to 256 two. With groups of 2:
  *
  *     runs   1 4 | 2 5 | 3 | 0 6 | 7        stride 1
  *     out    1 2 4 5 | 0 3 6 | 7            stride 2
  *     runs   0 1 2 3 4 5 6 | 7              stride 4
  *     out    0 1 2 3 4 5 6 7
  *
- * Many runs of keys alone could be sorted anew by a rung instead, whose passes do not grow with k; that wants
+ * Many runs of bare keys could be sorted anew by a rung instead, whose passes do not grow with k. But a rung needs
  * workspace, which a merge is not given. */
 extern "C" hsort_status keys_merge_runs(struct engine *base, int key_bytes, void *runs,
                                         const int64_t *run_offset, int k, void *out, void **merged)

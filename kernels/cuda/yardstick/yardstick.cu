@@ -19,7 +19,7 @@ static unsigned blocks_for(const struct cuda_engine *engine, int64_t count)
 
 /* ---- other libraries ----------------------------------------------------------------------------------- */
 
-/* CUB has sorts of the floats of 2 bytes, too, by types that C++ lacks. */
+/* CUB also sorts the floats of 2 bytes, but by types that C++ lacks. */
 static bool has_yardstick(enum engine_yardstick which, hsort_type type)
 {
     const bool is_known = type < HSORT_U128, is_small_float = type == HSORT_F16 || type == HSORT_BF16;
@@ -41,7 +41,7 @@ static hsort_status yardstick_workspace(struct engine *base, enum engine_yardsti
     args.type = type;
     args.count = count;
     TRY(run_yardstick(cuda_of(base), which, &args));
-    *bytes = args.workspace_bytes > 0 ? args.workspace_bytes : 1; // without one nothing would be sorted
+    *bytes = args.workspace_bytes > 0 ? args.workspace_bytes : 1; // without a workspace nothing would be sorted
     return HSORT_OK;
 }
 
@@ -79,7 +79,7 @@ static hsort_status compare_keys(struct engine *base, hsort_type type, const voi
     struct cuda_engine *const engine = cuda_of(base);
     struct device_scope scope(engine);
     cudaStream_t stream = engine->streams[STREAM_WORK];
-    // A word that is in use only while keys_inspect() runs.
+    // A word that is otherwise in use only while keys_inspect() or elements_inspect() runs.
     unsigned long long *const sum = (unsigned long long *)engine->inspection->fingerprint;
     unsigned long long *const result = (unsigned long long *)engine->result->inspection.fingerprint;
     *different = 0;

@@ -4,8 +4,8 @@
 
 #include "kernels/cuda/engine/cuda_engine.h"
 
-/* Keys to sort in `keys`, or, when it has returned, sorted in `sorted`; [count] each. workspace NULL: nothing is
- * sorted, and workspace_bytes is set. */
+/* The keys to sort are in `keys`. The call sets `sorted` to whichever of `keys` and `scratch` holds the result; [count] each.
+ * workspace NULL: nothing is sorted, and workspace_bytes is set. */
 struct yardstick_args {
     hsort_type type;
     int64_t count;
@@ -21,7 +21,7 @@ hsort_status yardstick_libcusort(struct cuda_engine *engine, struct yardstick_ar
 /* Was this build given libcusort's header? */
 bool yardstick_has_libcusort(void);
 
-/* run(K()) with K the type of a key of 4 or 8 bytes, as C++ has it; what it returns. */
+/* Call run(K()) with K the type of a key of 4 or 8 bytes, as C++ has it, and return its result. */
 template <typename F>
 static hsort_status with_number_type(hsort_type type, F run)
 {
@@ -43,8 +43,7 @@ static hsort_status with_number_type(hsort_type type, F run)
     }
 }
 
-/* run(K()) with K the type of a key, as C++ has it; what it returns. Of types that only some yardsticks sort, too. C++ has none
- * for the floats of 2 bytes. */
+/* The same for types that only some yardsticks sort, too. C++ has no types for the floats of 2 bytes. */
 template <typename F>
 static hsort_status with_any_number_type(hsort_type type, F run)
 {

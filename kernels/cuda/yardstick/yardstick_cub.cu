@@ -1,5 +1,5 @@
 /* CUB's radix sort as its users call it: by the type of the keys, which it encodes itself, with a double buffer,
- * and counts of 32 bits where they suffice. Rung 0, which sorts codes and counts in 64 bits, is for the ladder. */
+ * and with counts of 32 bits where these suffice. Rung 0, which sorts codes and counts in 64 bits, is for the ladder. */
 #include "kernels/cuda/yardstick/yardstick.h"
 #include <cub/device/device_radix_sort.cuh>
 

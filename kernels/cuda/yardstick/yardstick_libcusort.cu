@@ -1,5 +1,5 @@
-/* libcusort's radix sort, for builds that are told where its header is (HYPERSORT_LIBCUSORT). It is a work of others
- * under the Apache License 2.0, and no part of this tree. */
+/* libcusort's radix sort, for builds that are told where its header is (HYPERSORT_LIBCUSORT). It is the work of others
+ * under the Apache License 2.0, and not part of this tree. */
 #include "kernels/cuda/yardstick/yardstick.h"
 
 #ifdef HSORT_LIBCUSORT

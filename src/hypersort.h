@@ -1,6 +1,6 @@
 /* hypersort: sort arrays that are spread over the ranks of an MPI communicator, one GPU per rank.
  *
- * For C and C++. The pages that it names are in share/doc/hypersort. The shortest use, with MPI initialised:
+ * For C and C++. The pages named here are in share/doc/hypersort. The shortest use, with MPI initialised:
  *
  *     hsort_context *ctx;
  *     hsort_create(MPI_COMM_WORLD, NULL, &ctx);
@@ -11,24 +11,24 @@
  *
  * Rules that hold for every function
  *   Ranks      "Collective": every rank of the communicator calls it, with the same type, order and options.
- *              Counts, pointers and options.threads may differ. A count of 0 goes with any pointer.
+ *              Counts, pointers and options.threads may differ. Any pointer goes with a count of 0.
  *   Errors     a collective function returns the same status on every rank, never leaves a rank waiting for
  *              another, and says in hsort_last_error() which rank failed, on which host, and why. After
- *              HSORT_CUDA or HSORT_MPI a context can only be destroyed. Two cases are local, since ranks
- *              cannot agree: a NULL context is HSORT_ARGUMENT; before MPI_Init() and after MPI_Finalize()
- *              every collective function returns HSORT_MPI.
+ *              HSORT_MPI a context can only be destroyed; after HSORT_CUDA its trace can be written before.
+ *              In two cases each rank decides alone: a NULL context is HSORT_ARGUMENT; before MPI_Init() and
+ *              after MPI_Finalize() every collective function returns HSORT_MPI.
  *   Manners    the library never prints, exits, aborts, or initialises or finalises MPI. It works on a
  *              duplicate of the communicator that it was given.
  *   Threads    one call at a time per context; two contexts in two threads need MPI_THREAD_MULTIPLE.
  *   Order      integers by value. Floats: -inf ... -0.0, +0.0 ... +inf; every NaN last, in both directions.
- *              HSORT_DESCENDING reverses all that is not NaN. Equal keys have equal bits, so a sort of keys
- *              alone cannot be told from a stable one.
- *   Types      HSORT_TYPE_LIST. Keys are aligned to their size; of hsort_sort(), hsort_sort_to() and
- *              hsort_check() those of 4 bytes to 8. Keys of 1 and 2 bytes are counted and written anew: none
- *              moves between ranks, any number of them fits, and such a sort has no safe point. As keys of
- *              argsort and pairs, and as fields, they are as others.
+ *              HSORT_DESCENDING reverses everything except NaNs. Equal keys have equal bits, so a sort of
+ *              keys alone cannot be told from a stable one.
+ *   Types      HSORT_TYPE_LIST. Keys are aligned to their size; hsort_sort(), hsort_sort_to() and
+ *              hsort_check() want keys of 4 bytes aligned to 8. Keys of 1 and 2 bytes are counted and written
+ *              anew: none moves between ranks, any number of them fits, and such a sort has no safe point.
+ *              As keys of argsorts and pairs, and as fields, they are like any other keys.
  *   Versions   a struct with a struct_size grows at its end. Every size that it has had since version 0.2.0
- *              stays valid: the library reads and writes no byte behind it, and members that a caller lacks
+ *              stays valid: the library reads and writes no byte beyond it, and members that a caller lacks
  *              have their defaults. A size that is larger than the library's own, or smaller than that of
  *              0.2.0, is HSORT_ARGUMENT. The same holds for the sizes of array elements in hsort_topology()
  *              and hsort_measure_paths(). Other structs never change.
@@ -55,30 +55,30 @@ extern "C" {
 #define HSORT_VERSION_MINOR 2
 #define HSORT_VERSION_PATCH 0
 
-/* Elements of arrays in structs: more than the lists have, so that lists can grow. The rest is 0. */
+/* Lengths of arrays in structs: longer than the lists, so that lists can grow. Unused elements are 0. */
 enum { HSORT_PHASES_MAX = 8, HSORT_TRANSPORTS_MAX = 8, HSORT_RATES_MAX = 16 };
 
-/* What hsort_plan() counts with. */
+/* The rates and limits that hsort_plan() calculates with. */
 typedef struct hsort_rates {
     size_t struct_size;
-    hsort_engine engine;     /* that the rates are of; never AUTO */
-    hsort_transport link;    /* between ranks of a node; never AUTO. With IPC merges read over the link */
+    hsort_engine engine;     /* whose rates these are; never AUTO */
+    hsort_transport link;    /* between ranks of a node; never AUTO. With IPC, merges read over the link */
     double value[HSORT_RATES_MAX];              /* by hsort_rate */
     hsort_rate_source source[HSORT_RATES_MAX];
-    double engine_bytes;     /* of memory that a rank may take of its engine; 0: as much as it needs */
+    double engine_bytes;     /* engine memory that a rank may take; 0: as much as it needs */
 } hsort_rates;
 
-/* What one exchange is expected to cost, for uniform keys. Bytes are doubles: they may pass 63 bits. */
+/* What one exchange is expected to cost, for uniform keys. Bytes are doubles: they may exceed 63 bits. */
 typedef struct hsort_plan_exchange {
-    double messages;               /* of one rank, at most: short ones, and transfers of keys of any size */
+    double messages;               /* the most of any rank: short ones, and transfers of keys of any size */
     double messages_all;           /* of all ranks */
-    double moved_bytes_largest;    /* sent by one rank, at most */
+    double moved_bytes_largest;    /* the most that any rank sends */
     double moved_bytes;            /* sent from one rank to another, all ranks */
     double seconds[HSORT_PHASES_MAX];  /* by hsort_phase */
     double total_seconds;          /* of the phases */
 } hsort_plan_exchange;
 
-/* What an exchange is expected to send from one node to another, all ranks. */
+/* What all ranks together are expected to send to other nodes in an exchange. */
 typedef struct hsort_plan_crossing {
     double bytes;
     double plain_bytes;            /* the same keys without packing */
@@ -91,20 +91,20 @@ typedef struct hsort_plan_result {
     double shard_bytes;
     double engine_bytes;           /* of a rank, besides the caller's buffers: about hsort_workspace(), or
                                       the slots of two passes */
-    double caller_bytes;           /* that the caller holds in host memory, sorting in place: shard_bytes */
-    hsort_exchange exchange;       /* that AUTO takes, where rates.engine_bytes has room for it */
+    double caller_bytes;           /* host memory of the caller, sorting in place: shard_bytes */
+    hsort_exchange exchange;       /* the choice of AUTO, with the room that rates.engine_bytes leaves */
     hsort_plan_exchange bitonic, direct;
-    int can_partition;             /* 1: so many ranks could sort by PARTITION; else 0 */
-    hsort_plan_exchange partition; /* what that would cost; all 0 if they cannot */
-    int64_t passes;                /* 2: the keys do not fit into rates.engine_bytes; else 1. 0: nor do the
-                                      slots of two passes */
-    int64_t runs, segments;        /* of two passes, of a rank; else 0 */
-    double host_bytes;             /* that a rank then takes of host memory, besides the caller's; else 0 */
+    int can_partition;             /* 1: this many ranks could sort by PARTITION; else 0 */
+    hsort_plan_exchange partition; /* what PARTITION would cost; all 0 if can_partition is 0 */
+    int64_t passes;                /* 1; 2 if the keys do not fit into rates.engine_bytes; 0 if the slots of
+                                      two passes do not fit either */
+    int64_t runs, segments;        /* of each rank, in two passes; else 0 */
+    double host_bytes;             /* host memory of a rank in two passes, besides the caller's; else 0 */
     hsort_plan_exchange two_passes; /* what they cost; all 0 if passes is not 2 */
     hsort_plan_exchange counted;   /* what keys of 1 and 2 bytes cost, which no exchange moves: `exchange` is
-                                      then AUTO, and those above are 0. Of other keys all 0 */
-    hsort_plan_crossing bitonic_crossing, direct_crossing; /* of their moved_bytes */
-    hsort_plan_crossing partition_crossing, two_passes_crossing; /* the same; 0 where those are */
+                                      then AUTO, and the costs above are 0. All 0 for other keys */
+    hsort_plan_crossing bitonic_crossing, direct_crossing; /* of their moved_bytes, those to other nodes */
+    hsort_plan_crossing partition_crossing, two_passes_crossing; /* the same; 0 where those costs are 0 */
 } hsort_plan_result;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
@@ -112,30 +112,30 @@ typedef struct hsort_plan_result {
 /* Version as major * 10000 + minor * 100 + patch. Not collective. */
 HSORT_API int hsort_version(void);
 
-/* Version, commit, compiler, CUDA and MPI that the library was built with, on one line. Not collective. Never
- * NULL; valid until this thread ends. */
+/* One line with version and commit of the library, and the compiler, CUDA and MPI that it was built with. Not
+ * collective. Never NULL; valid until this thread ends. */
 HSORT_API const char *hsort_build_info(void);
 
 /* ---- What a sort would cost ---------------------------------------------------------------------------- */
 
-/* Fill *rates with defaults: round numbers for an H200 in a node of them (CUDA), for some cores (HOST).
+/* Fill *rates with defaults: round numbers for an H200 in a node of several (CUDA), or for some cores (HOST).
  * Not collective.
  *   rates        [1] written, each rate with the source DEFAULT; the caller changes what it knows better
  *   struct_size  sizeof(hsort_rates) as the caller compiled it
- *   engine       AUTO is CUDA, whether or not there is a GPU
- *   link         AUTO is IPC with CUDA, MPI with HOST
+ *   engine       AUTO means CUDA, whether or not there is a GPU
+ *   link         AUTO means IPC with CUDA, MPI with HOST
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, hsort_engine engine,
                                         hsort_transport link);
 
-/* What sorting `count` keys in place over `ranks` ranks would take. Asks no GPU. Not collective.
- *   rates           [1] from hsort_rates_init(); every rate greater than 0, HOST_COPY 0 or greater
+/* Predict what sorting `count` keys in place over `ranks` ranks would take. Needs no GPU. Not collective.
+ *   rates           [1] from hsort_rates_init(); every rate greater than 0, except that HOST_COPY may be 0
  *   ranks           1 .. 2^30, filling one node after the other
  *   ranks_per_node  at least 1
  *   type            of the keys
- *   count           keys on all ranks, 0 .. 2^62, uniform random, in host memory, spread evenly
+ *   count           keys on all ranks, 0 .. 2^62, taken as uniform random, in host memory, spread evenly
  *   plan            [1] struct_size set by the caller; the rest written
- * Memory   up to 0.3 MB of host memory, until it returns.
+ * Memory   up to 0.3 MB of host memory, freed on return.
  * Errors   HSORT_ARGUMENT, HSORT_HOST_MEMORY.
  * Source   mpi/README.md, "What a sort costs". */
 HSORT_API hsort_status hsort_plan(const hsort_rates *rates, int ranks, int ranks_per_node, hsort_type type,
@@ -148,29 +148,29 @@ typedef struct hsort_context hsort_context;
 /* Called on rank 0 at the end of each step of a phase: `done` of `total` steps. Must not call the library. */
 typedef void (*hsort_progress_fn)(void *user, const char *phase, int64_t done, int64_t total);
 
-/* Asked at safe points of a sort: is it to end here? 0: no. Ranks may differ. Must not call the library. */
+/* Asked at safe points whether to end the sort there; 0: no. Ranks may differ. Must not call the library. */
 typedef int (*hsort_should_stop_fn)(void *user);
 
-/* Set by hsort_options_init(), then changed field by field. The same on every rank, but for `threads`, the
+/* Set by hsort_options_init(), then changed field by field. The same on every rank, except `threads`, the
  * functions and what is handed to them. */
 typedef struct hsort_options {
     size_t struct_size;
     hsort_engine engine;
     int local_rung;                   /* rung of the ladder for the local sort; -1: chosen by size and type.
-                                         Not of keys and codes of 16 bytes, nor of keys of 1 and 2 bytes */
+                                         No effect on keys and codes of 16 bytes, or keys of 1 and 2 bytes */
     hsort_exchange exchange;
     hsort_transport transport;
     hsort_choice peer_memory;         /* ranks of a node map each other's engine memory (IPC). AUTO is ON */
-    hsort_choice shared_memory;       /* ranks of a node exchange what is STAGED in shared memory, take turns
-                                         by it (IPC), read each other's runs (two passes). AUTO is ON */
+    hsort_choice shared_memory;       /* ranks of a node use shared memory for STAGED and to take turns (IPC),
+                                         and read each other's runs (two passes). AUTO is ON */
     hsort_choice mpi_device_pointers; /* MPI is given device memory. AUTO: tried if the MPI library says
                                          that it takes it; ON: tried whatever it says */
     hsort_binding binding;
-    int threads;                      /* of the host engine on this rank, at most 4 for each processing unit
-                                         of the machine, or 64; 0: one for each core that the rank may use */
-    size_t chunk_bytes;               /* of one message, a multiple of 8; 0: the default; at most 1 GiB */
-    size_t device_memory_limit;       /* bytes a rank may take on its GPU, or of the host engine, which then
-                                         works on copies of keys as a GPU does; 0: what is free */
+    int threads;                      /* of the host engine on this rank, at most 64 or, if more, 4 for each
+                                         processing unit of the machine; 0: one for each core it may use */
+    size_t chunk_bytes;               /* of one message, a multiple of 8, at most 1 GiB; 0: the default */
+    size_t device_memory_limit;       /* bytes that a rank may take of its engine: on its GPU, or on the host,
+                                         which then works on copies of keys as a GPU does; 0: what is free */
     hsort_progress_fn progress;       /* or NULL */
     void *progress_user;              /* handed to progress; owned by the caller */
     hsort_should_stop_fn should_stop; /* or NULL; see hsort_sort_to() */
@@ -178,14 +178,14 @@ typedef struct hsort_options {
     int overwrite_input;              /* 1: hsort_sort_to() and hsort_sort_records_to() may leave anything in
                                          an input that is not their output, and then take no host memory for
                                          runs (two passes); 0, the default: they may not */
-    int64_t trace_spans;              /* that each rank keeps for hsort_write_trace(), of 72 bytes each, from
-                                         hsort_create() on; at most 2^32. 0, the default: none */
-    int keep_host_memory;             /* 1: ctx keeps host memory of runs (two passes) for the next sort, and
-                                         that is faster; 0, the default: it is given back */
+    int64_t trace_spans;              /* spans, of 72 bytes each, that each rank keeps for hsort_write_trace()
+                                         from hsort_create() on; at most 2^32. 0, the default: none */
+    int keep_host_memory;             /* 1: ctx keeps the host memory of runs (two passes), which makes the
+                                         next sort faster; 0, the default: each sort gives it back */
 } hsort_options;
 
 /* Fill *options with the defaults of the library version in use. Not collective.
- *   options      [1] written, as much of it as the caller knows
+ *   options      [1] the first struct_size bytes are written
  *   struct_size  sizeof(hsort_options) as the caller compiled it
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_size);
@@ -194,26 +194,26 @@ HSORT_API hsort_status hsort_options_init(hsort_options *options, size_t struct_
  *   comm     an intracommunicator; duplicated, the caller keeps it
  *   options  [1] copied, or NULL for the defaults
  *   ctx      [1] written; NULL after an error; the caller destroys it
- * Binding  options.binding AUTO binds all threads of a process that no launcher has bound to the rank's
- *          cores, until the last such context of the process is destroyed; of several the youngest one's.
- * Memory   pinned host memory, tens of MiB a rank, or 8 options.chunk_bytes; key buffers come with a sort.
+ * Binding  if no launcher has bound the process, options.binding AUTO binds all its threads to the rank's
+ *          cores, until its last such context is destroyed. Of several contexts the youngest decides.
+ * Memory   pinned host memory: tens of MiB a rank, or 8 options.chunk_bytes. Sorts allocate key buffers.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_NO_DEVICE, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY,
  *          HSORT_CUDA, HSORT_MPI, HSORT_INTERNAL; the text is hsort_last_error(NULL). MPI_COMM_NULL and an
  *          intercommunicator are refused without asking other ranks. */
 HSORT_API hsort_status hsort_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx);
 
-/* hsort_create() for Fortran, and for all that carries a valid communicator as an integer. Collective. */
+/* hsort_create() for Fortran, and for callers that hold a valid communicator as an integer. Collective. */
 HSORT_API hsort_status hsort_create_f(MPI_Fint comm, const hsort_options *options, hsort_context **ctx);
 
-/* Free a context and all memory it holds. Collective: it may wait until every rank is there.
+/* Free a context and all memory it holds. Collective: it may wait until every rank has called it.
  *   ctx  [1] becomes NULL. NULL, and a pointer to NULL, are fine
- * Errors   none is reported. After HSORT_MPI or HSORT_CUDA it may wait for ranks that do not come, so only
+ * Errors   none is reported. After HSORT_MPI or HSORT_CUDA it may wait for ranks that never call it, so only
  *          ranks that are still together call it; a program that ends by MPI_Abort() or by exiting need not.
- *          After MPI_Finalize() it frees what belongs to this process, and waits for nobody. */
+ *          After MPI_Finalize() it frees what belongs to this process, and waits for no other rank. */
 HSORT_API void hsort_destroy(hsort_context **ctx);
 
-/* One line on the last error of a context: rank, host and cause. "" if there was none. Not collective.
- *   ctx  NULL: of the last hsort_create() in this thread
+/* One line about the last error of a context: rank, host and cause. "" if there was none. Not collective.
+ *   ctx  NULL: about the last hsort_create() in this thread
  * Returns  never NULL; valid until the next call on the context. */
 HSORT_API const char *hsort_last_error(const hsort_context *ctx);
 
@@ -226,126 +226,124 @@ HSORT_API const char *hsort_last_error(const hsort_context *ctx);
  *   keys    [count] host, device or managed memory, aligned as the head of this file says, owned by the
  *           caller; overwritten
  *   count   keys on this rank, >= 0; may differ between ranks; each rank keeps its count
- *   stream  a cudaStream_t after whose work the keys are ready; NULL: the default stream, or host keys
+ *   stream  a cudaStream_t: the keys are ready after its work; NULL: the default stream, or host keys
  * After    the ranks' keys, one rank after the other, are in order; the multiset of keys is unchanged.
- * Order    see the head of this file. Stability does not apply, as there are keys only.
- * Memory   engine memory, as hsort_workspace() says; ctx keeps it for the next sort. Keys in engine memory
- *          that keep their counts do with less, down to 1/64 of them, more slowly (src/library/README.md).
- *          If some rank lacks the room and all keys are in host memory, all ranks sort in two passes (there,
- *          too): in what engine memory there is, and in host memory as hsort_host_workspace() says. Host
- *          memory is compared with the limits of the machine and of cgroups first, for all of a node.
- *          Keys of 1 and 2 bytes: a table of 640 KiB at most, and for those in host memory up to 64 MiB of
- *          the engine's; three tables of 512 KiB at most in host memory.
+ * Order    see the head of this file. Stability does not apply to bare keys.
+ * Memory   engine memory, as hsort_workspace() says; ctx keeps it for the next sort. If keys in engine memory
+ *          keep their counts, their sort can do with less, down to 1/64 of their size, but is then slower
+ *          (src/library/README.md). If some rank lacks the room and all keys are in host memory, all ranks
+ *          sort in two passes (same page), in the engine memory that there is and in host memory as
+ *          hsort_host_workspace() says. What all ranks of a node want of host memory is first compared with
+ *          the limits of the machine and of cgroups.
+ *          Keys of 1 and 2 bytes take at most 640 KiB of engine memory for a table, up to 64 MiB more if they
+ *          are in host memory, and at most 512 KiB of host memory for each of three tables.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI,
- *          HSORT_INTERNAL. After ARGUMENT and the MEMORY ones the keys are untouched, after the others
- *          undefined. HSORT_STOPPED is no error: see hsort_sort_to().
+ *          HSORT_INTERNAL. The keys are untouched after ARGUMENT and the MEMORY errors, and undefined after
+ *          the others. HSORT_STOPPED is no error: see hsort_sort_to().
  * Source   Batcher 1968, "Sorting networks and their applications"; Peters, Schulz-Hildebrandt, Luttenberger,
  *          "Fast in-place sorting with CUDA based on bitonic sort", sections 2 and 3.3; mpi/README.md. */
 HSORT_API hsort_status hsort_sort(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
                                   int64_t count, void *stream);
 
 /* Sort a distributed array into another one, with the counts that the caller asks for. Collective.
- *   in         [count] as `keys` of hsort_sort(), but unchanged, unless options.overwrite_input. It is the
- *              same pointer as `out`, or overlaps none of it, or HSORT_ARGUMENT
+ *   in         [count] as `keys` of hsort_sort(), but unchanged, unless options.overwrite_input is 1. It is
+ *              the same pointer as `out`, or does not overlap it, or HSORT_ARGUMENT
  *   out        [out_count] host, device or managed memory, aligned as `keys` of hsort_sort(), owned by the
  *              caller; overwritten
- *   out_count  keys that this rank is to end with, >= 0; all ranks' add up to those of the input, or
+ *   out_count  keys that this rank is to end with, >= 0; its sum over all ranks equals that of `count`, or
  *              HSORT_ARGUMENT
  * Otherwise as hsort_sort().
  *
- * Stopping, of this sort and of hsort_sort(): options.should_stop is asked on every rank at the safe points,
- * where keys are in a state that can be kept. There is one, between local sort and exchange. The exchange
- * PARTITION has none, nor have shards of uneven counts that come in order, two passes, and keys of 1 and 2
- * bytes. If any rank's answer is not 0, no key changes ranks for the sort, and all return HSORT_STOPPED. Then
- *   - `out` of all ranks together holds the multiset of keys, each rank's as many as it asked for;
+ * Stopping, for this sort and hsort_sort(): options.should_stop is called on every rank at the safe points,
+ * where keys are in a state that can be kept. There is one, between local sort and exchange. There is none if
+ * the exchange PARTITION runs, if shards are of uneven size but arrive in order, in two passes, and for keys
+ * of 1 and 2 bytes. If any rank answers other than 0, the exchange is left out, and all ranks return
+ * HSORT_STOPPED. Then
+ *   - the `out` of all ranks together hold the multiset of keys, each as many as its rank asked for;
  *   - each rank's `out` is in order, if all ranks asked for as many keys as they brought, and none brought
  *     more than ceil(N / P) of the N keys on P ranks;
- *   - hsort_last_error() names a rank that asked; statistics are still those of the sort before;
- *   - ctx is as good as before, and sorting `out` again ends what was begun. */
+ *   - hsort_last_error() names a rank that asked to stop; statistics are still those of the sort before;
+ *   - ctx can be used as before, and sorting `out` again completes the sort. */
 HSORT_API hsort_status hsort_sort_to(hsort_context *ctx, hsort_type type, hsort_order order, const void *in,
                                      int64_t count, void *out, int64_t out_count, void *stream);
 
-/* What a distributed array is like. Global positions count through the ranks in order. */
+/* What a check finds. Global positions count through the ranks in order. */
 typedef struct hsort_check_result {
     size_t struct_size;
     int64_t count;            /* keys on all ranks */
     int64_t first_disorder;   /* global position of the first key less than the one before it; -1: none */
     uint64_t fingerprint[2];  /* of the multiset of keys: does not depend on their order or on the ranks */
-    /* Of hsort_check_pairs() and hsort_check_records(), where the fingerprint is of all that an element has;
-     * of hsort_check() -1 and 0: */
-    int64_t first_unstable;   /* global position of the first element whose key is that of the one before it,
-                                 and whose index is no greater; -1: none */
+    /* From hsort_check_pairs() and hsort_check_records(), whose fingerprint covers whole elements. After
+     * hsort_check() these are -1 and 0: */
+    int64_t first_unstable;   /* global position of the first element with the same key as the one before it,
+                                 but no greater index; -1: none */
     uint64_t placed_fingerprint[2]; /* of the multiset of elements, each with its index */
 } hsort_check_result;
 
 /* Check the order of a distributed array and take its fingerprint. Collective.
- *   ctx     from hsort_create()
- *   type    of the keys; the same on every rank
- *   order   the same on every rank
+ *   ctx, type, order, count, stream  as for hsort_sort()
  *   keys    [count] host, device or managed memory, aligned as `keys` of hsort_sort(); unchanged
- *   count   keys on this rank, >= 0; may differ between ranks
- *   stream  a cudaStream_t after whose work the keys are ready; NULL: the default stream, or host keys
  *   result  [1] struct_size set by the caller; the rest written, the same on every rank
  * Memory   up to 64 MiB of engine memory for keys that the engine cannot read where they are; kept by ctx.
  * Stream   waits for `stream`; everything is complete on return. Cannot be captured in a CUDA graph.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI,
  *          HSORT_INTERNAL. Disorder is a result, not an error.
- * Source   the fingerprint is a sum of mixed keys, 128 bits; of each key as a number of 64 bits, of u128 of
- *          128: fingerprint_add() in kernels/base/keytype.h. */
+ * Source   the fingerprint, 128 bits, is a sum of mixed keys, each as a number of 64 bits, of 128 for u128:
+ *          fingerprint_add() in kernels/base/keytype.h. */
 HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                    int64_t count, void *stream, hsort_check_result *result);
 
 /* ---- Sorting what travels with keys ---------------------------------------------------------------------
  *
- * The rules at the head of this file, and for all functions of this section
- *   Order    by key, as bare keys are ordered; equal keys (of equal bits) keep the order of the input: by
- *            rank, then by position. In both directions: HSORT_DESCENDING does not turn ties round. So the
- *            result is the same for any number of ranks, exchange, engine and transport, bit for bit.
- *            NumPy's stable sorts agree, but for floats: they take -0.0 for equal to +0.0, and NaNs for
- *            equal to each other, which here differ by their bits.
- *   Index    a global position: of element i of rank r it is i and the counts of all ranks before r.
- *   Memory   engine memory for codes of 16 bytes, or 8 where keys and positions together fit into 64 bits: of
- *            N elements on P ranks two times ceil(N / P), and one for each of this rank's before and after;
- *            for elements that travel, and keys that take two rounds, up to 88 bytes more each, and 128 MiB;
- *            for arrays in host memory a copy, of what is sorted in place one more. On GPUs of several ranks,
- *            if there is as much, instead of codes pairs twice, elements of other sizes three times, with
- *            their keys. ctx keeps it for the next call, and frees it where another call lacks it. Where some
- *            rank lacks it, and all arrays are in host memory, argsorts and sorts of pairs and records take
- *            two passes (src/library/README.md): in engine memory as it is, and as much host memory as
- *            elements, keys and positions take. Else it is HSORT_DEVICE_MEMORY, of a limited host engine
- *            HSORT_HOST_MEMORY.
- *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not asked.
- *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, but for
- *            overwrite_input in hsort_sort_records_to(); what is written is undefined after an error, but for
- *            HSORT_ARGUMENT and the MEMORY ones, which leave arrays that are sorted in place as they were.
+ * The rules at the head of this file hold, and for all functions of this section
+ *   Order    by key, as bare keys are ordered. Keys with equal bits keep the order of the input, by rank and
+ *            then by position, in both directions: HSORT_DESCENDING does not reverse ties. So the result is
+ *            the same, bit for bit, for any number of ranks, exchange, engine and transport. NumPy's stable
+ *            sorts agree, except for floats: NumPy takes -0.0 for equal to +0.0, and all NaNs for equal; here
+ *            they differ by their bits.
+ *   Index    a global position: that of element i of rank r is i plus the counts of all ranks before r.
+ *   Memory   engine memory for codes of 16 bytes, or of 8 if key and position together fit into 64 bits: with
+ *            N elements on P ranks two times ceil(N / P) codes, and one for each element that this rank has
+ *            before and after. Elements that travel, and keys that take two rounds, need up to 88 bytes more
+ *            each, and 128 MiB. Arrays in host memory need a copy, arrays sorted in place one more copy. On
+ *            several ranks with GPUs, if there is room, it holds pairs twice instead of codes, or elements of
+ *            other sizes three times, with their keys. ctx keeps it for the next call, and frees it if
+ *            another call lacks it. If some rank lacks it and all arrays are in host memory, argsorts and
+ *            sorts of pairs and records take two passes (src/library/README.md): in the engine memory that
+ *            there is, and in as much host memory as elements, keys and positions take. Otherwise the call
+ *            fails with HSORT_DEVICE_MEMORY, or with HSORT_HOST_MEMORY on a limited host engine.
+ *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not called.
+ *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, except
+ *            by overwrite_input in hsort_sort_records_to(). What is written is undefined after an error; only
+ *            HSORT_ARGUMENT and the MEMORY errors leave arrays that are sorted in place as they were.
  *   Source   unique codes from keys and positions: Arkouda's coargsort and sample sorts that break ties by
  *            position do likewise (src/library/README.md, "What travels with keys"). */
 
 /* Which keys come first: the order of a distributed array, without moving it. Collective.
  *   type, order  of the keys; the same on every rank
  *   keys         [count] host, device or managed memory, aligned to the key size; not changed
- *   index        [out_count] host, device or managed memory, 8-byte aligned; written: of the key that
- *                belongs here, the index in `keys` of all ranks. All ranks' out_counts add up to their
- *                counts, or HSORT_ARGUMENT
+ *   index        [out_count] host, device or managed memory, 8-byte aligned; written: for each place of the
+ *                result the index, in `keys` of all ranks, of the key that belongs there
  *   keys_out     [out_count] written: the keys in order; may be `keys` if the counts are equal; or NULL
- *   stream       a cudaStream_t after whose work the keys are ready; NULL: the default stream, or none */
+ *   out_count    places of the result on this rank. Its sum over all ranks equals that of `count`, or
+ *                HSORT_ARGUMENT
+ *   stream       as for hsort_sort() */
 HSORT_API hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                      int64_t count, int64_t *index, void *keys_out, int64_t out_count,
                                      void *stream);
 
 /* Sort keys, and move a value with each. Collective. In place; hsort_sort_pairs_to(): into other arrays,
  * with the counts that the caller asks for.
- *   keys         [count] as `keys` of hsort_sort(); overwritten
- *   values       [count * value_bytes] host, device or managed memory, of no alignment; overwritten. May
- *                lie elsewhere than keys
+ *   keys         [count] host, device or managed memory, aligned to the key size; overwritten
+ *   values       [count * value_bytes] of any alignment, in any of these memories; overwritten
  *   value_bytes  1 .. 65536, the same on every rank
- *   keys_out     [out_count] or NULL: only values are wanted
- *   values_out   [out_count * value_bytes]. What is written overlaps no other array, or HSORT_ARGUMENT; but
- *                keys_out may be `keys`, and values_out `values`, where the counts are equal
- *   count        elements on this rank; out_count: those that it is to end with. Their sums over all ranks
+ *   keys_out     [out_count], or NULL if only values are wanted
+ *   values_out   [out_count * value_bytes]. Neither output overlaps another array, or HSORT_ARGUMENT; but
+ *                keys_out may be `keys`, and values_out may be `values`, if the counts are equal
+ *   count        elements on this rank; out_count: elements that it is to end with. Their sums over all ranks
  *                are equal, or HSORT_ARGUMENT
- *   stream       as of hsort_argsort()
+ *   stream       as for hsort_sort()
  * A value crosses between ranks once at most. */
 HSORT_API hsort_status hsort_sort_pairs(hsort_context *ctx, hsort_type type, hsort_order order, void *keys,
                                         void *values, size_t value_bytes, int64_t count, void *stream);
@@ -354,24 +352,24 @@ HSORT_API hsort_status hsort_sort_pairs_to(hsort_context *ctx, hsort_type type, 
                                            int64_t count, void *keys_out, void *values_out, int64_t out_count,
                                            void *stream);
 
-/* A key inside of a record, or a column. */
+/* A key inside a record, or a column. */
 typedef struct hsort_field {
     size_t offset;     /* of its first byte in the record; needs no alignment */
     hsort_type type;   /* of a number, unless `bytes` says otherwise */
     hsort_order order; /* of this field alone */
-    int bytes;         /* 0: a number. 1 .. 16: so many bytes, compared as unsigned from the first one on */
+    int bytes;         /* 0: a number. 1 .. 16: this many bytes, compared as unsigned from the first one on */
     int big_endian;    /* 1: the number is stored with its most significant byte first */
 } hsort_field;
 
 enum { HSORT_FIELDS_MAX = 8, HSORT_KEY_BYTES_MAX = 16 };
 
-/* Sort records by their fields: by the first one, where equal by the second one, and so on. Collective. In
+/* Sort records by the first of the fields, where those are equal by the second, and so on. Collective. In
  * place; hsort_sort_records_to(): into another array, with the counts that the caller asks for.
- *   records       [count * record_bytes] host, device or managed memory, of no alignment; overwritten
+ *   records       [count * record_bytes] host, device or managed memory, of any alignment; overwritten
  *   record_bytes  1 .. 65536, the same on every rank
- *   fields        [field_count] the same on every rank: 1 .. HSORT_FIELDS_MAX, together HSORT_KEY_BYTES_MAX
- *                 bytes at most. They may overlap. Nothing else of a record is looked at
- *   count, out, out_count, stream  as of pairs; out does not overlap records
+ *   fields        [field_count] the same on every rank: 1 .. HSORT_FIELDS_MAX fields of at most
+ *                 HSORT_KEY_BYTES_MAX bytes together. They may overlap. The rest of a record has no influence
+ *   count, out, out_count, stream  as for pairs; out does not overlap records
  * A record crosses between ranks once at most. */
 HSORT_API hsort_status hsort_sort_records(hsort_context *ctx, void *records, size_t record_bytes,
                                           const hsort_field *fields, int field_count, int64_t count,
@@ -380,11 +378,11 @@ HSORT_API hsort_status hsort_sort_records_to(hsort_context *ctx, const void *rec
                                              const hsort_field *fields, int field_count, int64_t count,
                                              void *out, int64_t out_count, void *stream);
 
-/* The order of a table by several of its columns, as hsort_argsort(); each column is then brought there by
- * hsort_gather(). Collective.
- *   columns  [field_count], not NULL: arrays [count] of what fields say; host, device or managed; not changed
- *   fields   as of records; their offsets are 0
- *   count, index, out_count, stream  as of hsort_argsort() */
+/* The order of a table by several of its columns, as hsort_argsort(); hsort_gather() then brings each column
+ * into that order. Collective.
+ *   columns  [field_count], not NULL: arrays [count] as the fields say; host, device or managed; not changed
+ *   fields   as for records; their offsets are 0
+ *   count, index, out_count, stream  as for hsort_argsort() */
 HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns,
                                              const hsort_field *fields, int field_count, int64_t count,
                                              int64_t *index, int64_t out_count, void *stream);
@@ -393,45 +391,47 @@ HSORT_API hsort_status hsort_argsort_columns(hsort_context *ctx, const void *con
  * Collective.
  *   in             [count * element_bytes] the distributed array, not changed
  *   element_bytes  1 .. 65536, the same on every rank
- *   index          [out_count] any, also repeated; one that is outside of the array is HSORT_ARGUMENT
+ *   index          [out_count] any, also repeated; an index outside the array is HSORT_ARGUMENT
  *   out            [out_count * element_bytes] overlaps nothing
- * All three in host, device or managed memory; index 8-byte aligned, in and out of no alignment. An element
+ * All three in host, device or managed memory; index 8-byte aligned, in and out of any alignment. An element
  * crosses between ranks once for each index that names it.
- * Memory   engine memory for those arrays that lie in host memory; on several ranks up to 40 bytes for each
- *          index, while it runs, and two slices of 64 MiB at most, of which ctx keeps one. If some rank lacks
- *          it and all arrays are in host memory, the ranks' cores do it there: no arrays, but the rest. */
+ * Memory   engine memory for arrays that lie in host memory. On several ranks also up to 40 bytes for each
+ *          index during the call, and two slices of 64 MiB at most, one of which ctx keeps. If some rank
+ *          lacks it and all arrays are in host memory, the ranks' cores do the work there: without copies of
+ *          the arrays, but with the rest in host memory. */
 HSORT_API hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                     const int64_t *index, void *out, int64_t out_count, void *stream);
 
 /* out[index[i]] = in[i], over all ranks: the inverse. Collective.
  *   in     [count * element_bytes]
- *   index  [count]; each position of `out` is named once at most, or what is there is undefined
- *   out    [out_count * element_bytes] what no index names stays as it was
+ *   index  [count] names each position of `out` once at most, or the element there is undefined
+ *   out    [out_count * element_bytes] elements that no index names stay as they were
  * Otherwise as hsort_gather(). */
 HSORT_API hsort_status hsort_scatter(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,
                                      const int64_t *index, void *out, int64_t out_count, void *stream);
 
 /* Check what hsort_sort_pairs(), hsort_sort_records(), or hsort_argsort() and hsort_gather() have made: are
- * keys in order, are they with what belongs to them, do equal ones keep the order of the input? Collective.
- *   type, order, keys, fields  as of the sorts; not changed, nor are the other arrays
- *   values       [count * value_bytes] of no alignment, 1 .. 65536 bytes each
- *   records      [count * record_bytes] of no alignment, 1 .. 65536 bytes each
+ * keys in order, is each with what belongs to it, do equal keys keep the order of the input? Collective.
+ *   type, order, keys, fields  as for the sorts; no array is changed
+ *   values       [count * value_bytes] of any alignment, 1 .. 65536 bytes each
+ *   records      [count * record_bytes] of any alignment, 1 .. 65536 bytes each
  *   count        elements on this rank; may differ between ranks
- *   index        [count] 8-byte aligned: where each element was before, as hsort_argsort() says; or NULL: its
- *                own global position. Ranks may differ in that
- *   stream       as hsort_argsort()
+ *   index        [count] 8-byte aligned: where each element was before, as hsort_argsort() says; NULL: its
+ *                own global position. Some ranks may pass NULL and others not
+ *   stream       as for hsort_sort()
  *   result       [1] struct_size set by the caller; the rest written, the same on every rank
- * Two results are compared, one of before and one of after. Equal fingerprints: the same elements, whole, in
- * any order, and on any ranks and engine. Equal placed_fingerprints, with the index for `after`: each is the
- * one that was where its index says; then a first_unstable of -1 says that ties kept their order.
+ * Compare a result from before with one from after. Equal fingerprints mean the same elements, whole, in any
+ * order, on any ranks and engine. If the check of `after` was given the index, equal placed_fingerprints mean
+ * that each element is the one that was where its index says; then a first_unstable of -1 says that ties kept
+ * their order.
  *     before   7a 7b 3c     index NULL: 0 1 2
  *     after    3c 7a 7b     index 2 0 1            all is well
- *              3c 7b 7a           2 0 1            placed_fingerprint differs: a and b have changed places
+ *              3c 7b 7a           2 0 1            placed_fingerprint differs: a and b have swapped places
  *              3c 7b 7a           2 1 0            first_unstable 2
  *              3c 7a 7a           2 0 1            fingerprint differs, and placed_fingerprint
  *              7c 3a 7b           2 0 1            the same; and first_disorder 1
- * Without an index for `after`, values that changed places between equal keys are not found, and
- * placed_fingerprint and first_unstable say nothing.
+ * Without an index for `after`, values that swapped places between equal keys are not found, and
+ * placed_fingerprint and first_unstable mean nothing.
  * Memory   up to 64 MiB of engine memory for arrays that the engine cannot read where they are; kept by ctx.
  * Errors   as hsort_check(). Disorder is a result, not an error.
  * Source   sums of mixed words and elements: kernels/README.md. */
@@ -443,7 +443,7 @@ HSORT_API hsort_status hsort_check_records(hsort_context *ctx, const void *recor
                                            const hsort_field *fields, int field_count, int64_t count,
                                            const int64_t *index, void *stream, hsort_check_result *result);
 
-/* The keys that a sort would put at some global positions, without moving any: medians, quantiles,
+/* Find the keys that a sort would put at some global positions, without moving any: medians, quantiles,
  * splitters. Collective.
  *   type, order  of the keys; the same on every rank
  *   keys         [count] host, device or managed memory, aligned to the key size; not changed
@@ -451,31 +451,30 @@ HSORT_API hsort_status hsort_check_records(hsort_context *ctx, const void *recor
  *                the same on every rank, or HSORT_ARGUMENT
  *   selected     [wanted] host memory, written on every rank: keys of `type`; overlaps no array
  *   stream       as hsort_sort()
- * Memory   engine memory for this rank's keys twice, and for those in host memory once more; or, as for
+ * Memory   engine memory for this rank's keys twice, and once more if they are in host memory; or, as for
  *          hsort_gather(), host memory for them twice. Keys of 1 and 2 bytes: as hsort_sort().
- * Time     a local sort; then a message of 8 bytes for each position and bit of a key, all positions at
- *          once. Keys of 1 and 2 bytes: a pass over them, and a message of 512 KiB at most.
+ * Time     a local sort; then for each bit of a key one message, of 8 bytes for each position.
+ *          Keys of 1 and 2 bytes: a pass over them, and a message of 512 KiB at most.
  * Errors   as hsort_sort(); the keys are never changed. */
 HSORT_API hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                                     int64_t count, const int64_t *positions, int64_t wanted, void *selected,
                                     void *stream);
 
-/* Of a sorted distributed array one key of each run of equal keys, how often it is there, and where.
- * Collective. A run begins on one rank, and may go on over others: it is kept where it begins, once.
+/* Find the runs of equal keys in a sorted distributed array: one key of each, how often it occurs, and where.
+ * Collective. A run may extend over several ranks: it is kept once, on the rank where it begins.
  *   type      of the keys; the same on every rank
  *   keys      [count] host, device or managed memory, aligned to the key size; in order over all ranks, in
- *             either direction; not changed, unless it is keys_out. Keys are equal if their bits are. Of
- *             keys in no order each run counts for itself, which is no error
+ *             either direction; not changed, unless it is keys_out. Keys are equal if their bits are. If keys
+ *             are not in order, each run counts for itself, which is no error
  *   keys_out  room for [count], aligned to the key size; written [*kept]: one key of each run. May be
  *             `keys`; or NULL
  *   kept      [1] host memory, written: runs that begin on this rank
  *   counts    room for [count]; written [*kept]: keys of each run on all ranks; or NULL
  *   first     room for [count]; written [*kept]: the global position of the first key of each run; or NULL
- *   ids       [count] written: which run of all ranks each key is of, counted from 0; or NULL
+ *   ids       [count] written: the number of each key's run, counted from 0 over all ranks; or NULL
  *   stream    as hsort_sort()
- * Outputs in host, device or managed memory, int64_t 8-byte aligned; what lies behind the *kept elements
- * stays as it was. They overlap neither each other nor the keys. Which of them are NULL may differ between
- * ranks.
+ * Outputs in host, device or managed memory, int64_t 8-byte aligned; elements after the first *kept stay as
+ * they were. Outputs overlap neither each other nor the keys. Which are NULL may differ between ranks.
  *     keys      rank 0: 5 5 7     rank 1: 7 7     rank 2: 7 9
  *     keys_out          5 7               -               9          kept 2, 0, 1
  *     counts            2 4               -               1
@@ -490,108 +489,109 @@ HSORT_API hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const v
 /* Engine memory that a sort will take on this rank, besides the caller's buffers. Not collective.
  *   ctx        from hsort_create()
  *   type       of the keys
- *   count      the largest count, in or out, of any rank; below 2^59, of u128 below 2^58
- *   bytes      [1] written: of engine memory that sorts of this size keep in ctx at most. Messages take some
- *              16 MiB more where MPI handles engine memory, hsort_check() of host keys up to 64 MiB
+ *   count      the largest count, in or out, of any rank; below 2^59, for u128 below 2^58
+ *   bytes      [1] written: the most engine memory that sorts of this size keep in ctx. Messages take some
+ *              16 MiB more if MPI handles engine memory, and hsort_check() of host keys up to 64 MiB
  * Errors   HSORT_ARGUMENT. */
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
                                        size_t *bytes);
 
 /* Host memory that a sort of keys in host memory will take on this rank, besides the caller's, until it
- * returns: 0 if one pass does, as with all that hsort_workspace() says; else that of two. Not collective.
- *   ctx     from hsort_create()
- *   type    of the keys
- *   count   the largest count, in or out, of any rank; below 2^59, of u128 below 2^58
- *   bytes   [1] written. With options.overwrite_input hsort_sort_to() to another array takes none for the
- *           keys; keep_host_memory keeps what is for keys. Calls on elements: what they say themselves
+ * returns: 0 if one pass is enough, as it is if there is all the engine memory that hsort_workspace() names;
+ * else what two passes take. Not collective.
+ *   ctx, type, count  as for hsort_workspace()
+ *   bytes   [1] written. With options.overwrite_input, hsort_sort_to() into another array takes none for the
+ *           keys; with keep_host_memory, ctx keeps what is for keys. Calls on elements document their own
  * Errors   HSORT_ARGUMENT, HSORT_CUDA. */
 HSORT_API hsort_status hsort_host_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
                                             size_t *bytes);
 
 /* ---- What happened, and where -------------------------------------------------------------------------- */
 
-/* What went between ranks by one transport. */
+/* What one transport carried between ranks. */
 typedef struct hsort_path_stats {
-    int64_t pairs;                  /* of ranks for which hsort_path() gives it */
-    int64_t moved_bytes;            /* sent by it from one rank to another, all ranks */
-    int64_t moved_bytes_largest;    /* sent by it by one rank, at most */
-    double seconds;                 /* of a rank, sending and receiving by it: the largest of all ranks.
-                                       Includes waiting for the other rank, and merges over IPC */
+    int64_t pairs;                  /* of ranks for which hsort_path() returns it */
+    int64_t moved_bytes;            /* sent from one rank to another, all ranks */
+    int64_t moved_bytes_largest;    /* the most that any rank sent */
+    double seconds;                 /* of sending and receiving by it: the largest of all ranks. Includes
+                                       waiting for the other rank, and merges over IPC */
 } hsort_path_stats;
 
 /* What a sort did, or another call on keys and elements: pairs, records, argsort, gather, scatter, select,
- * unique. Codes of elements that are sorted inside are counted as keys are. */
+ * unique. Codes that such a call sorts for its elements are counted as keys are. */
 typedef struct hsort_stats {
     size_t struct_size;
     int64_t keys;                   /* or elements, all ranks: sorted, gathered, scattered, looked through */
     int64_t moved_bytes;            /* sent from one rank to another, all ranks: keys, codes, elements, and
-                                       the positions that ask for those */
+                                       the positions by which ranks ask for elements */
     int rounds;                     /* of the exchange in which this rank moved any key */
     double seconds[HSORT_PHASES_MAX]; /* by hsort_phase: the largest of all ranks */
     double total_seconds;           /* from entry to return: the largest of all ranks */
     hsort_path_stats paths[HSORT_TRANSPORTS_MAX]; /* by hsort_transport; AUTO: all 0. A pair may also use
-                                       another transport than its own, for memory that it cannot map. Of two
-                                       passes MPI has what came by message, and STAGED what others read, in
-                                       pass 2. All moved_bytes add up to the one above */
+                                       another transport than its own, for memory that it cannot map. In two
+                                       passes, MPI has what came by message in pass 2, and STAGED what others
+                                       read. All moved_bytes add up to the one above */
     int64_t passes;                 /* 2: some rank's keys did not fit into its engine's memory; else 1 */
     int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
-    int64_t crossed_bytes;          /* of moved_bytes, those that went from one node to another */
-    int64_t crossed_plain_bytes;    /* the same keys, codes and elements without packing: never less. Of bare
-                                       keys, this / their size is how many crossed */
+    int64_t crossed_bytes;          /* the part of moved_bytes that went from one node to another */
+    int64_t crossed_plain_bytes;    /* the same keys, codes and elements without packing: never less. For bare
+                                       keys, this / the key size is how many crossed */
     int64_t paths_crossed_bytes[HSORT_TRANSPORTS_MAX]; /* crossed_bytes by hsort_transport */
-    hsort_engine engine;            /* that did it: HOST on GPUs, too, for what they had no room for */
+    hsort_engine engine;            /* that did it: HOST also with GPUs, for what they had no room for */
 } hsort_stats;
 
-/* Statistics of the last successful sort or call on elements; the same on every rank, but for `rounds`. Not
+/* Statistics of the last successful sort or call on elements; the same on every rank, except `rounds`. Not
  * collective. Checks leave them as they are.
  *   stats  [1] struct_size set by the caller; the rest written
  * Errors   HSORT_ARGUMENT, also if there was none. */
 HSORT_API hsort_status hsort_get_stats(const hsort_context *ctx, hsort_stats *stats);
 
-/* Write what each rank has done when, since hsort_create() or the last call of this, for ui.perfetto.dev or
- * chrome://tracing: a process for each rank, a thread for each of its threads and the streams of its GPU,
- * spans with names, keys, bytes, and the ranks that these go to and come from. Collective. Also after a call
- * that failed, but not with HSORT_MPI; without streams after HSORT_CUDA.
- *   path   of the file, as rank 0 sees it and writes it: PATH.hypersort-PID.part until it is whole, then in
- *          the place of what was there. Read on rank 0 alone
- *   spans  [1] written, the same on every rank: how many spans it has; or NULL
- *   lost   [1] written, the same on every rank: for how many there was no room; or NULL
- * Time     of rank 0's clock, in us. The clocks of the others, and those of GPUs, are compared with it in
- *          hsort_create() and here; the file says how far that may be off.
+/* Write a trace of what each rank did since hsort_create() or the last trace, for ui.perfetto.dev or
+ * chrome://tracing: a process for each rank, a thread for each of its threads and each stream of its GPU,
+ * spans with names, keys, bytes, and the ranks that these go to and come from. Works also after a call that
+ * failed, but not with HSORT_MPI; after HSORT_CUDA the streams are missing. Collective.
+ *   path   of the file; read on rank 0 alone. Rank 0 writes PATH.hypersort-PID.part and, once that is whole,
+ *          puts it in the place of what was there
+ *   spans  [1] written, the same on every rank: how many spans the file has; or NULL
+ *   lost   [1] written, the same on every rank: how many spans had no room; or NULL
+ * Time     of rank 0's clock, in us. The clocks of the other ranks and of GPUs are compared with it in
+ *          hsort_create() and here; the file says how far the times may be off.
  * Errors   same on every rank: HSORT_ARGUMENT (options.trace_spans was 0; path is NULL), HSORT_IO (nothing is
- *          left behind), HSORT_HOST_MEMORY, HSORT_MPI. The file that was there is then as it was. */
+ *          left behind), HSORT_HOST_MEMORY, HSORT_MPI. A file that was there stays as it was. */
 HSORT_API hsort_status hsort_write_trace(hsort_context *ctx, const char *path, int64_t *spans, int64_t *lost);
 
 /* Where every rank runs. Collective.
  *   infos      [size of the communicator] written on every rank; caller owns it
- *   info_size  sizeof(hsort_rank_info) as the caller compiled it: the distance of two elements
+ *   info_size  sizeof(hsort_rank_info) as the caller compiled it: the distance between two elements
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
 HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos, size_t info_size);
 
 /* The engine in use, never AUTO, the same on every rank; AUTO if ctx is NULL. Not collective. */
 HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 
-/* The exchange of the last sort, whether or not a key moved; before the first one the option; AUTO if ctx is
- * NULL and after a sort of keys of 1 or 2 bytes, which none moves. The same on every rank. Not collective. */
+/* The exchange of the last sort, whether or not a key moved; before the first sort the option; AUTO if ctx is
+ * NULL, or after a sort of keys of 1 or 2 bytes, which no exchange moves. The same on every rank. Not
+ * collective. */
 HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 
-/* The path between this rank and `peer`, the same seen from `peer`. AUTO, and only then: ctx is NULL, or
- * there is no path since `peer` is this rank or none of 0 .. size - 1. Not collective. */
+/* The path between this rank and `peer`, the same seen from `peer`. AUTO only if ctx is NULL, or if there is
+ * no path because `peer` is this rank or outside 0 .. size - 1. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
 
 /* Measure how fast the paths between ranks are, many pairs at once, as in a sort. Collective.
- *   speeds      [size of the communicator] written: between this rank and each other one, the same seen from
- *               both. Up to 16 ranks: of all pairs. More: of each rank with the next, the one before, and the
- *               one half of all ranks away. Caller owns it
- *   speed_size  sizeof(hsort_path_speed) as the caller compiled it: the distance of two elements
- * Time     some tens of milliseconds a pair at most, at most 16 of them one after the other.
- * Memory   64 MiB of engine memory, until it returns.
+ *   speeds      [size of the communicator] written: between this rank and each other rank, the same seen from
+ *               both. Up to 16 ranks: all pairs. More: each rank with the next, the one before, and the one
+ *               half of all ranks away. Caller owns it
+ *   speed_size  sizeof(hsort_path_speed) as the caller compiled it: the distance between two elements
+ * Time     at most some tens of milliseconds a pair, and at most 16 pairs one after the other.
+ * Memory   64 MiB of engine memory, freed on return.
  * Errors   same on every rank: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA,
  *          HSORT_MPI. */
 HSORT_API hsort_status hsort_measure_paths(hsort_context *ctx, hsort_path_speed *speeds, size_t speed_size);
 
-/* 1 if the MPI library moved a checked message between device buffers, 0 if not, -1 if it was not tried: no
- * GPU, STAGED was asked for, or ctx is NULL. The same on every rank. Not collective. */
+/* 1 if the MPI library moved a checked message between device buffers; 0 if it did not, or if MPI itself or
+ * options.mpi_device_pointers says no; -1 if there is no GPU, STAGED was asked for, or ctx is NULL. The same
+ * on every rank. Not collective. */
 HSORT_API int hsort_mpi_takes_device_pointers(const hsort_context *ctx);
 
 #ifdef __cplusplus

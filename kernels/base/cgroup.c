@@ -52,7 +52,7 @@ static bool is_listed(const char *list, const char *word)
     return false;
 }
 
-/* The path of this process's cgroup, as /proc/self/cgroup has it: lines ID:CONTROLLERS:PATH. */
+/* Find the path of this process's cgroup in /proc/self/cgroup, which has lines ID:CONTROLLERS:PATH. */
 static bool find_cgroup(const char *root, const struct cgroup_kind *kind, char *path)
 {
     char *line = NULL;
@@ -90,8 +90,8 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* Read a line of mountinfo, "ID PARENT DEVICE TOP POINT OPTIONS ... - FILESYSTEM SOURCE SUPER_OPTIONS": is it
- * of this kind? Then *top is the cgroup that is mounted, *point where. The line is changed. */
+/* Is a line of mountinfo, "ID PARENT DEVICE TOP POINT OPTIONS ... - FILESYSTEM SOURCE SUPER_OPTIONS", a mount
+ * of this kind? If so, *top is the cgroup that is mounted, and *point is where. Changes the line. */
 static bool read_mount(char *line, const struct cgroup_kind *kind, char **top, char **point)
 {
     char *kept = NULL, *tail = strstr(line, " - ");
@@ -117,8 +117,8 @@ static bool read_mount(char *line, const struct cgroup_kind *kind, char **top, c
     return true;
 }
 
-/* What follows `top` in `path`; NULL if that is not below it: a container may show a cgroup as "/" that is
- * none of "/". */
+/* The part of `path` below `top`; NULL if `path` is not below it: a container may show another cgroup than
+ * "/" as "/". */
 static const char *path_below(const char *top, const char *path)
 {
     const size_t length = strcmp(top, "/") == 0 ? 0 : strlen(top);
@@ -148,7 +148,7 @@ static void visit_up(const char *root, const char *point, const char *below,
     }
 }
 
-/* Among the mounts of its kind one that shows the cgroup; else any, which then shows what this process may see. */
+/* Takes a mount of the kind that shows the cgroup; else any mount of the kind, which then shows what this process may see. */
 void cgroup_visit(const char *root, const struct cgroup_kind *kind,
                   void (*visit)(void *user, const char *directory), void *user)
 {

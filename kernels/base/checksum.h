@@ -1,6 +1,7 @@
 /* The checksum of what a checkpoint writes, and of what ranks compare: FNV-1a of 64 bits (Fowler, Noll, Vo). For each byte,
- * hash = (hash XOR byte) * an odd constant. For a given byte either step maps hashes one to one, so that no single damaged byte goes
- * unseen, and others by a chance of 2^-64. It is meant against bad disks and half-copied files, not against forgery. */
+ * hash = (hash XOR byte) * an odd constant. For a given byte each of the two steps maps hashes one to one, so a single damaged byte is
+ * always seen; other damage goes unseen with a chance of 2^-64. It is meant against bad disks and half-copied files, not against
+ * forgery. */
 #ifndef CHECKSUM_H
 #define CHECKSUM_H
 
@@ -9,7 +10,7 @@
 
 #define CHECKSUM_START UINT64_C(0xcbf29ce484222325)
 
-/* The checksum of all that `hash` is the checksum of, and then these bytes. Not collective. */
+/* Continue the checksum `hash` with these bytes. Not collective. */
 static inline uint64_t checksum_add(uint64_t hash, const void *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -1,15 +1,15 @@
 /* The fingerprint of elements of any number of bytes. A leaf: every layer may include it, CUDA code too.
  *
  * An element is the set of its words of 8 bytes, each with its place. So its words can be looked at in any order, by several
- * lanes of a GPU at once. What it says of a set of words is what keytype.h says of keys of 16 bytes: (place, word).
+ * lanes of a GPU at once. A set of words gets the fingerprint that keytype.h gives keys of 16 bytes, each here (place, word).
  *
  *     element        abcdefghijk         11 bytes
  *     words          (0, "abcdefgh") (1, "ijk")        zeros behind the last byte
  *     digest         the sum of what each of the words adds
- *     with number    the same, and of (WORD_OF_NUMBER, number)
+ *     with number    the same, and what (WORD_OF_NUMBER, number) adds
  *     of an array    the sum of the mixed digests: that of the multiset of its elements, in any order
  *
- * Rejected: a hash that goes from word to word, which one thread has to follow through 64 KiB. */
+ * Rejected: a hash that goes from word to word, because one thread would have to follow it through 64 KiB. */
 #ifndef ELEMENT_DIGEST_H
 #define ELEMENT_DIGEST_H
 
@@ -23,7 +23,7 @@ KEYTYPE_FN void digest_add_word(uint64_t place, uint64_t word, uint64_t digest[2
     fingerprint_add_u128((uint128)place << 64 | word, digest);
 }
 
-/* Add the words of the `bytes` at `from`, on the host; the first of them has the place `place`. Returns the place behind them. */
+/* Add the words of the `bytes` at `from`, on the host; the first word has the place `place`. Returns the place after the last word. */
 static inline uint64_t digest_add_bytes(const void *from, size_t bytes, uint64_t place, uint64_t digest[2])
 {
     const char *at = (const char *)from;
@@ -50,7 +50,7 @@ KEYTYPE_FN void digest_share(const uint64_t digest[2], uint64_t sum[2])
     sum[1] += b[1];
 }
 
-/* Its shares: of the elements alone, and of each with its number. */
+/* An element's shares of two fingerprints: of the elements alone, and of each with its number. */
 KEYTYPE_FN void digest_shares(const uint64_t digest[2], int64_t number, uint64_t fingerprint[2],
                               uint64_t placed[2])
 {

@@ -7,8 +7,8 @@
  *     HYPERSORT_FAULT=SITE:RANK[:NTH]      rank RANK fails at its NTH passage of SITE (default 1);
  *                                          several, of different sites or ranks, with commas between them
  *
- * At the sites hold... nothing fails: the rank waits there, so that a test can stop or kill a run in a phase
- * of its choice. Nor at blocks...: its GPU looks like an older or smaller one than it is.
+ * Nothing fails at the sites hold...: the rank waits there, so that a test can stop or kill a run in a phase
+ * of its choice. Nothing fails at blocks... either: the GPU looks older or smaller than it is.
  *
  * A leaf: every layer may include it. */
 #ifndef FAULT_H
@@ -37,7 +37,7 @@
     X(FAULT_HOLD_DEAL, "holddeal")   /* ... before sorted elements are dealt out to several files */      \
     X(FAULT_DIRECT, "direct")        /* O_DIRECT is refused: at open, or at a later request */            \
     X(FAULT_LEFT, "left")            /* more keys of regions seem to be left unsorted than can be settled */ \
-    X(FAULT_APART, "apart")          /* what all ranks do together in HDF5 fails on one that others then wait for */ \
+    X(FAULT_APART, "apart")          /* a collective step of HDF5 fails on one rank, for which the others then wait */ \
     X(FAULT_BLOCKS_163, "blocks163") /* blocks of the GPU seem to have 163 KiB of shared memory */        \
     X(FAULT_BLOCKS_96, "blocks96")   /* ... 96 KiB */                                                     \
     X(FAULT_REGIONS, "regions")      /* keys seem to be too many for the usual regions of a GPU's sort */
@@ -63,8 +63,8 @@ void fault_set(enum fault_site site, int nth);
 /* Count a passage; true where it is the one that must fail. Not collective; any thread. */
 bool fault_hit(enum fault_site site);
 
-/* While paused no site counts passages: a failure there would go unnoticed, which is no proof. Not
- * collective; for all threads. */
+/* While paused, no site counts passages: for code in which a failure would go unnoticed, and so prove
+ * nothing. Not collective; for all threads. */
 void fault_pause(bool paused);
 #else
 static inline void fault_pause(bool paused)

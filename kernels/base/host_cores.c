@@ -16,7 +16,7 @@ static void take_tighter(struct host_core_limit *limit, const char *directory, u
         *limit = (struct host_core_limit){place, thousandths};
 }
 
-/* cgroup_visit(), of version 1: two files of microseconds; -1 is no quota. */
+/* For cgroup_visit(), version 1: two files of microseconds; -1 means no quota. */
 static void look_at_quota(void *limit, const char *directory)
 {
     uint64_t quota, period;
@@ -25,7 +25,7 @@ static void look_at_quota(void *limit, const char *directory)
         take_tighter(limit, directory, quota, period);
 }
 
-/* cgroup_visit(), of version 2: a file of both; "max 100000" is no quota. */
+/* For cgroup_visit(), version 2: one file with both; "max 100000" means no quota. */
 static void look_at_maximum(void *limit, const char *directory)
 {
     uint64_t quota, period;

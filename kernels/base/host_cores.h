@@ -1,6 +1,6 @@
 /* How much CPU time this process may take, and how many threads a rank may have. Containers, Kubernetes and systemd limit the time by
- * a cgroup's quota, whatever cores it may run on. More threads than that stand still for a part of each period, all of them at once.
- * A leaf: every layer may include it. */
+ * a cgroup's quota, whatever cores the process may run on. If more threads run than the quota pays for, all of them stand still at
+ * once for a part of each period. A leaf: every layer may include it. */
 #ifndef HOST_CORES_H
 #define HOST_CORES_H
 
@@ -18,8 +18,8 @@ struct host_core_limit host_core_limit(void);
 /* The same where `root` stands for "/", for tests (cgroup.h). */
 struct host_core_limit host_core_limit_below(const char *root);
 
-/* How many threads a rank may have: 4 for each processing unit of the machine, and at least 64. OpenMP ends the process where
- * it cannot make the threads that are asked for, so whoever takes a number of threads from outside compares it with this first.
+/* How many threads a rank may have: 4 for each processing unit of the machine, and at least 64. OpenMP ends the process if it
+ * cannot create the threads that are asked for, so a number of threads that comes from outside must be compared with this first.
  * Not collective. */
 int threads_max(void);
 

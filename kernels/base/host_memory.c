@@ -45,7 +45,7 @@ static uint64_t cgroup_cache(const char *directory, const struct memory_kind *ki
     return cache;
 }
 
-/* cgroup_visit() */
+/* For cgroup_visit(). */
 static void add_cgroup(void *limits, const char *directory)
 {
     struct limit_list *list = limits;
@@ -60,7 +60,7 @@ static void add_cgroup(void *limits, const char *directory)
     add_limit(list, place, available - available / 64);
 }
 
-/* Free, and what the page cache would give back. */
+/* Memory that is free, and memory that the page cache would give back. */
 static uint64_t machine_available(const char *root)
 {
     unsigned long long kib = 0;
@@ -71,7 +71,7 @@ static uint64_t machine_available(const char *root)
         found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
     if (file)
         fclose(file);
-    // Where /proc is not mounted: without the page cache, so rather too little.
+    // If /proc is not mounted, the page cache is not counted, so the result is rather too small.
     return found ? (uint64_t)kib * 1024
                  : (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }

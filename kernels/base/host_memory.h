@@ -20,9 +20,9 @@ extern "C" {
 #endif
 
 /* The limits of this process, the machine's first, then of its cgroup and the cgroups above it that have one.
- *   limits  [HOST_MEMORY_LIMITS_MAX] written; what is further up than these are is left out
- * Returns how many. Page cache that the system would give back counts as available. A cgroup's is a 64th less
- * than it says, since page tables and small allocations are charged to it too. Not collective. */
+ *   limits  [HOST_MEMORY_LIMITS_MAX] written; cgroups further up than these are left out
+ * Returns how many. Page cache that the system would give back counts as available. A cgroup counts as having a
+ * 64th less than it says, because page tables and small allocations are charged to it too. Not collective. */
 int host_memory_limits(struct host_memory_limit *limits);
 
 /* The same where `root` stands for "/", for tests: files are read as root/proc/meminfo,

@@ -18,9 +18,9 @@ extern "C" {
 
 /* ---- Statuses and key types: each list is the only place where its members are named ----------------- */
 
-/* X(name, exit code of the command, message). Where ranks fail differently, the last in the list wins. So
- * STOPPED comes before all failures: where one rank was asked to stop and another has failed, the sort has
- * failed; said the other way round, the caller would count on keys that are not there. */
+/* X(name, exit code of the command, message). If ranks fail differently, the last in the list wins. So
+ * STOPPED comes before all failures: if one rank was asked to stop and another has failed, the sort has
+ * failed. If STOPPED won, the caller would rely on keys that are not there. */
 #define HSORT_STATUS_LIST(X)                                                                                \
     X(HSORT_OK, 0, "ok")                                                                                    \
     X(HSORT_STOPPED, 75, "stopped, can be resumed")                                                         \
@@ -42,8 +42,8 @@ typedef enum hsort_status {
 #undef X
 } hsort_status;
 
-/* Unsigned and signed integers, IEEE floats, and bf16, which is the upper half of an f32. u128 is what gcc,
- * clang and nvcc call unsigned __int128. The list grows at its end. X(name, short name, bytes per key) */
+/* Unsigned and signed integers, IEEE floats, and bf16, which is the upper half of an f32. u128 is the type
+ * unsigned __int128 of gcc, clang and nvcc. The list grows at its end. X(name, short name, bytes per key) */
 #define HSORT_TYPE_LIST(X)                                                                                  \
     X(HSORT_U32, "u32", 4)                                                                                  \
     X(HSORT_I32, "i32", 4)                                                                                  \
@@ -80,8 +80,8 @@ typedef enum hsort_engine {
     HSORT_ENGINES
 } hsort_engine;
 
-/* How keys move between ranks: mpi/README.md has the algorithms. Up to 128 ranks can take PARTITION; for
- * more, and for keys that do not suit it, BITONIC or DIRECT runs. X(name, short name) */
+/* How keys move between ranks: mpi/README.md has the algorithms. PARTITION takes up to 128 ranks; with more
+ * ranks, and for keys that do not suit it, BITONIC or DIRECT runs. X(name, short name) */
 #define HSORT_EXCHANGE_LIST(X)                                                                              \
     X(HSORT_EXCHANGE_AUTO, "auto")           /* chosen by ranks, keys and links */                          \
     X(HSORT_EXCHANGE_BITONIC, "bitonic")     /* rounds of merges over a hypercube: few messages */          \
@@ -95,10 +95,10 @@ typedef enum hsort_exchange {
     HSORT_EXCHANGES
 } hsort_exchange;
 
-/* How bytes travel between two ranks: mpi/README.md has the mechanisms. To ask for MPI or IPC where it cannot
- * work is an error. X(name, short name) */
+/* How bytes travel between two ranks: mpi/README.md has the mechanisms. It is an error to ask for MPI or IPC
+ * where it cannot work. X(name, short name) */
 #define HSORT_TRANSPORT_LIST(X)                                                                             \
-    X(HSORT_TRANSPORT_AUTO, "auto")     /* between each two ranks the last of these that works */           \
+    X(HSORT_TRANSPORT_AUTO, "auto")     /* for each pair of ranks the last of these that works */           \
     X(HSORT_TRANSPORT_STAGED, "staged") /* through pinned host memory */                                    \
     X(HSORT_TRANSPORT_MPI, "mpi")       /* MPI reads and writes engine memory */                            \
     X(HSORT_TRANSPORT_IPC, "ipc")       /* ranks of a node map each other's memory */
@@ -110,7 +110,7 @@ typedef enum hsort_transport {
     HSORT_TRANSPORTS
 } hsort_transport;
 
-/* Where a rank's threads and its GPU come from. X(name, short name) */
+/* Which threads the library binds to cores. X(name, short name) */
 #define HSORT_BINDING_LIST(X)                                                                               \
     X(HSORT_BINDING_AUTO, "auto") /* bind only what the launcher left unbound */                            \
     X(HSORT_BINDING_NONE, "none") /* bind nothing */
@@ -122,7 +122,7 @@ typedef enum hsort_binding {
     HSORT_BINDINGS
 } hsort_binding;
 
-/* Whether something may be used that is not to be trusted everywhere. X(name, short name) */
+/* Whether to use something that cannot be trusted everywhere. X(name, short name) */
 #define HSORT_CHOICE_LIST(X)                                                                                \
     X(HSORT_CHOICE_AUTO, "auto") /* as the option says */                                                   \
     X(HSORT_CHOICE_OFF, "off")   /* never */                                                                \
@@ -135,8 +135,8 @@ typedef enum hsort_choice {
     HSORT_CHOICES
 } hsort_choice;
 
-/* The phases of a sort, in order; hsort_stats has a time for each. GATHER: what travels with keys is carried
- * to its place, before D2H; of bare keys it takes no time. X(name, short name) */
+/* The phases of a sort, in order; hsort_stats has a time for each. GATHER carries what travels with keys to
+ * its place, before D2H; it takes no time for bare keys. X(name, short name) */
 #define HSORT_PHASE_LIST(X)                                                                                 \
     X(HSORT_PHASE_H2D, "h2d")                                                                               \
     X(HSORT_PHASE_LOCAL_SORT, "local_sort")                                                                 \
@@ -152,13 +152,13 @@ typedef enum hsort_phase {
     HSORT_PHASES
 } hsort_phase;
 
-/* What the cost of a sort is counted from. X(name, short name, unit)
- *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank; of 16 bytes: half of SORT_8
- *   MERGE             a merge on one rank: bytes read plus bytes written. At this rate keys of 1 and 2 bytes
- *                     are counted, and written
+/* The rates from which the cost of a sort is calculated. X(name, short name, unit)
+ *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank; for 16 bytes, half of SORT_8
+ *   MERGE             a merge on one rank: bytes read plus bytes written. Keys of 1 and 2 bytes are counted
+ *                     and written at this rate
  *   HOST_COPY         between the caller's host memory and the engine's, each way; 0: the engine needs no
  *                     copies
- *   STEP              from asking the engine for something small to its answer
+ *   STEP              from a small request to the engine until its answer
  *   MESSAGE           a message of a few bytes between two ranks of a node
  *   LINK_LATENCY      of a transfer of keys between two ranks of a node, besides its bytes
  *   LINK              bytes that a rank sends to another of its node while it receives as many
@@ -183,7 +183,7 @@ typedef enum hsort_rate {
     HSORT_RATES
 } hsort_rate;
 
-/* Where a rate comes from. DEFAULT: a round number for the engine. GIVEN: by the caller, who sets it so. */
+/* Where a rate comes from. DEFAULT: a round number for the engine. GIVEN: the caller, who also sets this. */
 typedef enum hsort_rate_source { HSORT_RATE_DEFAULT, HSORT_RATE_GIVEN } hsort_rate_source;
 
 /* What one rank runs on. Texts are empty and numbers -1 where there is nothing to say. */
@@ -196,7 +196,7 @@ typedef struct hsort_rank_info {
     int gpu_index;           /* as CUDA counts them in this process */
     int gpu_sharers;         /* ranks on this GPU, this one included */
     int numa_node;           /* nearest to the GPU, or where the cores are */
-    int cores;               /* that the rank's threads may use, or fewer, by a quota of CPU time */
+    int cores;               /* that the rank's threads may use; fewer if a quota limits CPU time */
     char cpus[64];           /* the list of those cores' processing units, e.g. "0-7,16-23" */
     int bound_by_launcher;   /* 1: the mask came from the launcher and was left alone */
 } hsort_rank_info;
@@ -204,7 +204,7 @@ typedef struct hsort_rank_info {
 /* How fast the path between two ranks is. Both 0: it was not measured. */
 typedef struct hsort_path_speed {
     double bytes_per_second;  /* each way, both ways at once */
-    double latency;           /* seconds of 64 bytes each way */
+    double latency;           /* seconds for 64 bytes each way */
 } hsort_path_speed;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ HSORT_API const char *hsort_strerror(hsort_status status);
 /* The exit code the command uses for a status. Not collective. */
 HSORT_API int hsort_exit_code(hsort_status status);
 
-/* "u32" ... of a type, NULL if it is none. Not collective. Static. */
+/* The short name of a type ("u32" ...), NULL if it is none. Not collective. Static. */
 HSORT_API const char *hsort_type_name(hsort_type type);
 
 /* Bytes per key of a type, 0 if it is none. Not collective. */

@@ -10,8 +10,8 @@
 #include "kernels/base/input_mixture.h"
 #include "kernels/base/input_word.h"
 
-/* X(name, word, ":" and the number behind it, or "" if it takes none, its least and most, the number that it
- * has without one, or -1 if it must be given, what it is) */
+/* X(name, word, ":" and its number, or "" if it takes none, the number's least and greatest value, its value if
+ * it is not given, or -1 if it must be given, description) */
 #define INPUT_LIST(X)                                                                                        \
     X(INPUT_UNIFORM, "uniform", "", 0, 0, 0, "every bit pattern equally likely; floats: in [-1, 1)")         \
     X(INPUT_SORTED, "sorted", "", 0, 0, 0, "ascending, evenly spread over the type's range")                 \
@@ -53,19 +53,19 @@ enum input_distribution {
 
 struct input {
     enum input_distribution distribution;
-    int parameter; /* the number behind ':', or what stands for it */
+    int parameter; /* the number after ':', or its default */
     hsort_type type;
     uint64_t seed;
     int64_t count; /* keys of the whole input */
 };
 
-/* What keys are drawn from: an input, and what is made of its seed once. Small enough for a kernel's
+/* What keys are drawn from: an input, and what is derived from its seed once. Small enough for a kernel's
  * parameters. */
 struct input_source {
-    struct input input;           /* its type is u64 where the keys are u128 */
-    bool is_wide;                 /* they are: input_wide_key() */
+    struct input input;           /* its type is u64 if the keys are u128 */
+    bool is_wide;                 /* the keys are u128: input_wide_key() */
     uint64_t base;                /* of the keys' words */
-    uint64_t values;              /* of all that several keys share */
+    uint64_t values;              /* the same for everything that several keys share */
     int half_bits[2];             /* of the low and the high half of a position, for input_shuffled() */
     struct input_mixture mixture; /* INPUT_MIXTURE */
 };
@@ -111,7 +111,7 @@ KEYTYPE_FN uint64_t input_spread(const struct input *input, int64_t i)
     return (uint64_t)(((unsigned __int128)(uint64_t)i << 64) / (uint64_t)input->count);
 }
 
-/* One of R runs: in its j-th of `length` equal parts of all words any word. */
+/* R runs: all words are cut into `length` equal parts, and key j of a run is any word of part j. */
 KEYTYPE_FN uint64_t input_runs(const struct input_source *source, int64_t i)
 {
     const int64_t runs = source->input.parameter;
@@ -122,8 +122,8 @@ KEYTYPE_FN uint64_t input_runs(const struct input_source *source, int64_t i)
 
 /* Where position `at` goes when all positions below `count` are shuffled, or, if `back`, where it came from: a
  * Feistel network over the halves of a position, each in turn XORed with a hash of the other. It shuffles up to
- * twice as many positions; what falls beyond the count goes on until it falls below ("cycle walking", Black and
- * Rogaway, 2002): one step in two does, at least. */
+ * twice as many positions; a position that falls beyond the count is shuffled again until it falls below the
+ * count ("cycle walking", Black and Rogaway, 2002). At least one step in two ends below it. */
 KEYTYPE_FN int64_t input_shuffled(const struct input_source *source, int64_t at, bool back)
 {
     enum { ROUNDS = 6 };
@@ -139,7 +139,7 @@ KEYTYPE_FN int64_t input_shuffled(const struct input_source *source, int64_t at,
     return (int64_t)(half[1] << low_bits | half[0]);
 }
 
-/* Position i, or that of the key that it changes places with: positions are paired by the shuffle. */
+/* Position i, or the position of the key with which key i swaps places: the shuffle pairs the positions. */
 KEYTYPE_FN int64_t input_swapped(const struct input_source *source, int64_t i)
 {
     const int64_t other = input_shuffled(source, i, true) ^ 1;
@@ -151,7 +151,7 @@ KEYTYPE_FN int64_t input_swapped(const struct input_source *source, int64_t i)
 
 /* ---- Distributions of numbers -------------------------------------------------------------------------- */
 
-/* The mean of 16 uniform words (Irwin-Hall): normal but for its ends, at 6.9 standard deviations. */
+/* The mean of 16 uniform words (Irwin-Hall): normal except for its ends, at 6.9 standard deviations. */
 KEYTYPE_FN uint64_t input_gauss(const struct input_source *source, int64_t i)
 {
     enum { GAUSS_DRAWS = 16 };
@@ -161,9 +161,8 @@ KEYTYPE_FN uint64_t input_gauss(const struct input_source *source, int64_t i)
     return sum;
 }
 
-/* k of 1 ... 2^20 with probability in proportion to 1/k. Every octave 2^j ... 2^(j+1) - 1 is proposed as
- * often as any other and k as any other of its octave, which is 2^-j; keeping 2^j / k of the proposals makes
- * it 1/k. */
+/* k of 1 ... 2^20 with a probability proportional to 1/k. All octaves 2^j ... 2^(j+1) - 1 are proposed equally
+ * often, and so are all k of an octave, each with 2^-j; keeping 2^j / k of the proposals makes that 1/k. */
 KEYTYPE_FN uint64_t input_zipf(const struct input_source *source, int64_t i)
 {
     enum { OCTAVES = 21 };
@@ -179,7 +178,7 @@ KEYTYPE_FN uint64_t input_zipf(const struct input_source *source, int64_t i)
     return 1; // once in 10^32 keys
 }
 
-/* The same of 1 ... 2^log, log up to 32, with two words to a proposal. */
+/* The same for 1 ... 2^log, log up to 32, with two words per proposal. */
 KEYTYPE_FN uint64_t input_zipf_of(const struct input_source *source, int64_t i, int log)
 {
     for (int number = 0; number < INPUT_DRAWS; number += 2) {
@@ -202,7 +201,7 @@ KEYTYPE_FN uint64_t input_zipf_key(const struct input_source *source, int64_t i)
     return input_key_of_word(type, input_hash(source->values, input_zipf_of(source, i, log)));
 }
 
-/* A key of the low `parameter` bits, as many of them as the type holds exactly. */
+/* A key of `parameter` random low bits, or of as many as the type holds exactly. */
 KEYTYPE_FN uint64_t input_narrow_key(const struct input_source *source, int64_t i)
 {
     const int most = input_exact_bits(source->input.type);
@@ -210,7 +209,7 @@ KEYTYPE_FN uint64_t input_narrow_key(const struct input_source *source, int64_t 
     return input_key_of_number(source->input.type, input_draw(source, i, 0) >> (64 - bits));
 }
 
-/* The shuffled number, as many of its low bits as the type holds exactly. */
+/* The shuffled number of key i: as many of its low bits as the type holds exactly. */
 KEYTYPE_FN uint64_t input_id_key(const struct input_source *source, int64_t i)
 {
     const uint64_t id = (uint64_t)input_shuffled(source, i, false);
@@ -225,7 +224,7 @@ KEYTYPE_FN uint64_t input_entropy(const struct input_source *source, int64_t i)
     return word;
 }
 
-/* Any number of digits is equally likely, and then any number of so many digits. Signed ones are positive. */
+/* Every count of digits is equally likely, and then every number with that many digits. Signed keys are positive. */
 KEYTYPE_FN uint64_t input_loguniform_key(const struct input_source *source, int64_t i)
 {
     const hsort_type type = source->input.type;
@@ -248,8 +247,8 @@ KEYTYPE_FN uint64_t input_key_of_real(hsort_type type, uint64_t mantissa, int ex
     return input_key_up_to(type, mantissa >> (52 - exponent - input_key_bits(type) / 2));
 }
 
-/* 2 to the power of a normal number, of which the integer part is the exponent. The fraction f, of 52 bits,
- * gives the mantissa 2^f by a cubic, which is right to 0.02 % and ends where the next power begins. */
+/* 2 to the power of a normal number. Its integer part is the exponent. Its fraction f, of 52 bits, gives the
+ * mantissa 2^f by a cubic that is right to 0.02 % and ends where the next power begins. */
 KEYTYPE_FN uint64_t input_lognormal_key(const struct input_source *source, int64_t i)
 {
     // The standard deviation of input_gauss() is 2^64 / sqrt(192); times log2(e).
@@ -265,12 +264,13 @@ KEYTYPE_FN uint64_t input_lognormal_key(const struct input_source *source, int64
     return input_key_of_real(source->input.type, UINT64_C(1) << 52 | cubic << 20, (int)(biased >> 52) - 64);
 }
 
-/* Of mean 1, by comparisons alone (von Neumann, "Various techniques used in connection with random digits",
- * 1951): a run of falling words u1 > u2 > ... has an odd length, given u1 = u, with probability e^-u. Then u is
- * the fraction, and the runs before, of even lengths, are counted as the integer part. */
+/* A number of mean 1, by comparisons alone (von Neumann, "Various techniques used in connection with random
+ * digits", 1951): a run of falling words u1 > u2 > ... that begins with u1 = u has an odd length with probability
+ * e^-u. In the first run of odd length u is the fraction; the runs of even length before it are counted, and
+ * their number is the integer part. */
 KEYTYPE_FN uint64_t input_exponential_key(const struct input_source *source, int64_t i)
 {
-    enum { FRACTION_BITS = 47 }; // of 53, as there are less than 64 runs
+    enum { FRACTION_BITS = 47 }; // of 53, because there are less than 64 runs
     const hsort_type type = source->input.type;
     uint64_t whole = 0, first = 0, word, next;
     for (int number = 0, length = 0; number < INPUT_DRAWS && length % 2 == 0; whole += length % 2 == 0) {
@@ -286,7 +286,7 @@ KEYTYPE_FN uint64_t input_exponential_key(const struct input_source *source, int
 
 /* ---- Clusters and genomes ------------------------------------------------------------------------------ */
 
-/* The low 21 bits of a coordinate, each two places from the next. */
+/* The low 21 bits of a coordinate, with two zeros between any two of them. */
 KEYTYPE_FN uint64_t input_every_third(uint64_t bits)
 {
     bits &= input_ones(21);
@@ -297,8 +297,8 @@ KEYTYPE_FN uint64_t input_every_third(uint64_t bits)
     return (bits | bits << 2) & UINT64_C(0x1249249249249249);
 }
 
-/* The Morton code, of 63 bits and a 0, of a point in one of C clusters. A cluster is a cube, full in the middle
- * (Irwin-Hall of 4), in a space that ends where it begins. The logarithm of its size is uniform over 13 powers
+/* The Morton code, of 63 bits and a 0, of a point in one of C clusters. A cluster is a cube that is dense in the
+ * middle (Irwin-Hall of 4), in a space that wraps round. The logarithm of its size is uniform over 13 powers
  * of 2, which are nine of e, up to the whole space. */
 KEYTYPE_FN uint64_t input_clusters(const struct input_source *source, int64_t i)
 {
@@ -319,9 +319,9 @@ KEYTYPE_FN uint64_t input_clusters(const struct input_source *source, int64_t i)
     return code << 1;
 }
 
-/* 32 bases of the genome, those from 32 * block on, as 2 bits each. Pieces of 512 bases are alike: of 16, eight
- * are found nowhere else, seven are copies of one of 1024 families, some with 500 times as many as others
- * and with one base in 16 mutated, and one repeats a unit of 1, 2, 4 or 8 bases. */
+/* 32 bases of the genome, from base 32 * block on, as 2 bits each. The genome consists of pieces of 512 bases.
+ * Of 16 pieces, eight are found nowhere else; seven are copies of one of 1024 families, some with 500 times as
+ * many copies as others, and with one base in 16 mutated; and one repeats a unit of 1, 2, 4 or 8 bases. */
 KEYTYPE_FN uint64_t input_genome(const struct input_source *source, uint64_t block)
 {
     enum { PIECE_BLOCKS = 16, FAMILIES_LOG = 10 };
@@ -335,7 +335,7 @@ KEYTYPE_FN uint64_t input_genome(const struct input_source *source, uint64_t blo
         const uint64_t every_unit = ~UINT64_C(0) / input_ones(unit_bits);
         return (piece >> 16 & input_ones(unit_bits)) * every_unit;
     }
-    const uint64_t octave = input_share(piece, FAMILIES_LOG); // family k about as often as 1/k
+    const uint64_t octave = input_share(piece, FAMILIES_LOG); // family k about in proportion to 1/k
     const uint64_t family = input_ones((int)octave) + (piece >> 8 & input_ones((int)octave));
     const uint64_t common = input_hash(~source->values, family * PIECE_BLOCKS + block % PIECE_BLOCKS);
     uint64_t mutated = unique;
@@ -402,7 +402,7 @@ KEYTYPE_FN uint64_t input_extreme_integer(const struct input_source *source, int
 
 /* ---- Key i --------------------------------------------------------------------------------------------- */
 
-/* The word of key i, of those distributions that are of words. */
+/* The word of key i, for the distributions of words. */
 KEYTYPE_FN uint64_t input_word_of(const struct input_source *source, int64_t i)
 {
     const struct input *input = &source->input;
@@ -433,7 +433,7 @@ KEYTYPE_FN uint64_t input_word_of(const struct input_source *source, int64_t i)
     }
 }
 
-/* Key i in the low bits of the result, 0 <= i < count; of u128 the one of u64 that it is made of. */
+/* Key i in the low bits of the result, 0 <= i < count; for u128, the u64 key that it is made of. */
 KEYTYPE_FN uint64_t input_key(const struct input_source *source, int64_t i)
 {
     const hsort_type type = source->input.type;
@@ -462,14 +462,14 @@ KEYTYPE_FN uint64_t input_key(const struct input_source *source, int64_t i)
     }
 }
 
-/* Key i of u128, from the one of u64:
+/* Key i as a u128, made of the u64 key:
  *
  *     a number                              the same number
  *     words, which are spread over all      the upper half; the lower one is a hash of it, so that equal keys stay equal
- *     UNIFORM, LOGUNIFORM                   128 random bits, as many of them as there are to be
+ *     UNIFORM, LOGUNIFORM                   128 random bits, or as many of them as the key is to have
  *     NAN                                   extremes in both halves, so that upper halves repeat over unlike lower ones
- *     MIXTURE                               of one half of all mixtures the upper half, of the others the lower half below
- *                                           a constant */
+ *     MIXTURE                               in one half of all mixtures the upper half, in the others the lower half
+ *                                           below a constant */
 KEYTYPE_FN unsigned __int128 input_wide_key(const struct input_source *source, int64_t i)
 {
     const uint64_t key = input_key(source, i), word = input_draw(source, i, 1);

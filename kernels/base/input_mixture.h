@@ -1,16 +1,18 @@
-/* Random mixtures: keys in a hierarchy of clusters, as real keys are, of which a seed says everything. A leaf.
+/* Random mixtures: keys in a hierarchy of clusters, as real keys are, all determined by a seed. A leaf.
  *
  *     all keys  0 ................................................................ 2^bits - 1
  *     level 1         |########|                      |##|         |   children, each a range of 2^width keys
- *     level 2          |#| ||                          |           |   theirs, down to a single value
+ *     level 2          |#| ||                          |           |   their children, down to a single value
  *
- * From each range a key goes on to one of its children, of which some are more likely than others, or stays in
- * it. The tree is nowhere stored: a child is a hash of its parent and its number, and that says its place and
- * its width. What the nodes of one level have in common is drawn once, from the seed (input_mixture_make()):
- * numbers of children from one to a thousand, even and very uneven weights, widths of any number of bits.
+ * From each range a key goes on to one of the range's children, some of which are more likely than others, or it
+ * stays in the range. The tree is not stored: a child is a hash of its parent and its number, and this hash gives
+ * its place and its width. What the nodes of one level have in common is drawn once, from the seed
+ * (input_mixture_make()): numbers of children from one to a thousand, even and very uneven weights, widths of any
+ * number of bits.
  *
- * The last range says how its keys look: any, few values (so many repeat), or with low bits that are zero, that
- * are one constant, or one of a few. Floats are ordered codes of bits, so over all exponents, or fractions. */
+ * The last range determines what its keys look like: any values, few values (so many repeat), or low bits that are
+ * zero, one constant, or one of a few constants. Floats are ordered codes of bits, which spread over all exponents,
+ * or fractions. */
 #ifndef INPUT_MIXTURE_H
 #define INPUT_MIXTURE_H
 
@@ -22,8 +24,8 @@ enum { MIXTURE_LEVELS_MIN = 2, MIXTURE_LEVELS_MAX = 4, MIXTURE_CHILDREN_LOG_MAX 
 enum mixture_weights {
     MIXTURE_EVEN,
     MIXTURE_HALVED, /* each half as often as the one before */
-    MIXTURE_ZIPF,   /* child k about 1/k */
-    MIXTURE_ONE,    /* the first, but for one key in 2^steep */
+    MIXTURE_ZIPF,   /* child k about in proportion to 1/k */
+    MIXTURE_ONE,    /* the first, except for one key in 2^steep */
     MIXTURE_WEIGHTS
 };
 
@@ -43,10 +45,10 @@ struct input_mixture {
     int bits;      /* of a key */
     int levels;
     int values_log;           /* a last range has at most 2^values_log values; 64: as many as its width */
-    int low_width;            /* low bits that have a pattern; -1: as many as each last range likes */
+    int low_width;            /* low bits that have a pattern; -1: each last range has its own number */
     bool by_position;         /* the first level's child depends on the key's position, not on chance */
     bool of_codes;            /* floats: bits are their ordered codes; else fractions of [-1, 1) */
-    enum mixture_low lows[4]; /* of which a last range has one */
+    enum mixture_low lows[4]; /* each last range has one of these */
     struct mixture_level level[MIXTURE_LEVELS_MAX];
 };
 
@@ -151,7 +153,7 @@ KEYTYPE_FN struct mixture_range mixture_enter(const struct mixture_level *level,
 KEYTYPE_FN uint64_t mixture_last(const struct input_mixture *mixture, struct mixture_range range,
                                  uint64_t word, uint64_t other)
 {
-    // Numbers of hashes: values from 0; the rest beyond any of these.
+    // Numbers for the hashes: values count from 0, everything else lies beyond them.
     const uint64_t constant = UINT64_C(1) << 33;
     if (mixture->values_log < 64)
         word = input_hash(range.node, word & input_ones(mixture->values_log));
@@ -171,7 +173,7 @@ KEYTYPE_FN uint64_t mixture_last(const struct input_mixture *mixture, struct mix
     }
 }
 
-/* The key of a code: integers and fractions of their order, or a float by its bits, which are made finite. */
+/* The key of a code: the integer or fraction at its place in their order, or the float with its bits, made finite. */
 KEYTYPE_FN uint64_t mixture_key(const struct input_mixture *mixture, hsort_type type, uint64_t code)
 {
     if (!input_is_float(type) || !mixture->of_codes)
@@ -182,7 +184,7 @@ KEYTYPE_FN uint64_t mixture_key(const struct input_mixture *mixture, hsort_type 
     return (bits & exponent) == exponent ? bits ^ (sign >> 1) : bits;
 }
 
-/* Key i of a mixture, whose words are those of `base`. position: how far i is among all keys, as a word. */
+/* Key i of a mixture, drawn from the words of `base`. position: the place of i among all keys, as a word. */
 KEYTYPE_FN uint64_t input_mixture_key(const struct input_mixture *mixture, hsort_type type, uint64_t base,
                                       int64_t i, uint64_t position)
 {

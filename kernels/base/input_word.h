@@ -15,10 +15,10 @@
  *     8000000000000000      2^31        0             0.0              128
  *     ffffffffffffffff      2^32 - 1    2^31 - 1      1.0 - 2^-23      255
  *
- * A narrow type so keeps the top bits of a word. Keys of u128 are made of those of u64 (input_draw.h).
+ * So a narrow type keeps the top bits of a word. Keys of u128 are made of u64 keys (input_draw.h).
  *
  * All of it is integer arithmetic and exact conversions: log() and cos() of the C library differ in the last
- * bit between processors, and then two nodes would not write the same file. */
+ * bit between processors, so with them two nodes would not write the same file. */
 #ifndef INPUT_WORD_H
 #define INPUT_WORD_H
 
@@ -43,7 +43,7 @@ KEYTYPE_FN uint64_t input_word(uint64_t base, int64_t i, int number)
     return input_mix(base + ((uint64_t)i * INPUT_DRAWS + (uint64_t)number) * INPUT_GAMMA);
 }
 
-/* A word of two numbers: child `number` of a node, value `number` of a table that is nowhere stored. */
+/* A word from two numbers: child `number` of a node, or value `number` of a table that is not stored. */
 KEYTYPE_FN uint64_t input_hash(uint64_t node, uint64_t number)
 {
     return input_mix(node + (number + 1) * INPUT_GAMMA);
@@ -55,13 +55,13 @@ KEYTYPE_FN uint64_t input_ones(int bits)
     return bits == 0 ? 0 : ~UINT64_C(0) >> (64 - bits);
 }
 
-/* The word's share of 0 ... count - 1: the high half of a product, as a remainder would favour low numbers. */
+/* The word's share of 0 ... count - 1: the high half of a product, because a remainder would favour low numbers. */
 KEYTYPE_FN uint64_t input_share(uint64_t word, uint64_t count)
 {
     return (uint64_t)((unsigned __int128)word * count >> 64);
 }
 
-/* The same of 0 ... most, which may be all words. */
+/* The same for 0 ... most, which may be all words. */
 KEYTYPE_FN uint64_t input_up_to(uint64_t word, uint64_t most)
 {
     return (uint64_t)((unsigned __int128)word * ((unsigned __int128)most + 1) >> 64);
@@ -74,7 +74,7 @@ KEYTYPE_FN bool input_is_float(hsort_type type)
     return key_mantissa_bits(type) > 0;
 }
 
-/* Of a key. */
+/* Bits of a key. */
 KEYTYPE_FN int input_key_bits(hsort_type type)
 {
     switch (type) {
@@ -87,7 +87,7 @@ KEYTYPE_FN int input_key_bits(hsort_type type)
     return 0;
 }
 
-/* Of the largest range 0 ... 2^bits - 1 all of whose integers the type holds, as unsigned ones at least. */
+/* Bits of the largest range 0 ... 2^bits - 1 of which the type holds every integer, at least as an unsigned one. */
 KEYTYPE_FN int input_exact_bits(hsort_type type)
 {
     return input_is_float(type) ? key_mantissa_bits(type) + 1 : input_key_bits(type);
@@ -114,8 +114,8 @@ KEYTYPE_FN uint64_t input_bits_of_f64(double value)
     return bits;
 }
 
-/* A float of 2 bytes whose bits as f64 are these, positive: what it cannot hold of the mantissa is dropped, f16 are
- * denormals below 2^-14, and no larger than its largest number. */
+/* The f16 of the positive f64 with these bits. Bits of the mantissa that an f16 cannot hold are dropped, numbers below 2^-14
+ * become denormals, and no result is larger than the largest f16. */
 KEYTYPE_FN uint64_t input_f16_of_f64(uint64_t bits)
 {
     const int exponent = (int)(bits >> 52) - 1023;
@@ -127,8 +127,8 @@ KEYTYPE_FN uint64_t input_f16_of_f64(uint64_t bits)
     return exponent < -24 ? 0 : (UINT64_C(1) << 52 | mantissa) >> (28 - exponent);
 }
 
-/* The float whose bits as f64 are these, positive. It is 0 or normal, for f32 too, which drops the bits that it lacks, as
- * bf16 does. */
+/* The float whose bits as f64 are these, positive. It is 0 or normal, as an f32 too. f32 and bf16 drop the bits that they
+ * lack. */
 KEYTYPE_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
 {
     if (type == HSORT_F64 || bits == 0)
@@ -139,8 +139,8 @@ KEYTYPE_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
     return type == HSORT_BF16 ? single >> 16 : single;
 }
 
-/* The float at the place of `word` among all words, rising from -1 to 1: of as many bits as it has, so that nothing is
- * rounded. */
+/* The float at the place of `word` among all words, rising from -1 to 1: with as many bits as the type has, so that nothing
+ * is rounded. */
 KEYTYPE_FN uint64_t input_fraction_of_word(hsort_type type, uint64_t word)
 {
     const int mantissa = key_mantissa_bits(type);
@@ -155,7 +155,7 @@ KEYTYPE_FN uint64_t input_fraction_of_word(hsort_type type, uint64_t word)
     return fraction < 0 ? bits | UINT64_C(1) << 15 : bits;
 }
 
-/* The key at the place of `word` among all words: rising, over all integers of a type, floats of [-1, 1). */
+/* The key at the place of `word` among all words, rising over all integers of a type, or over the floats of [-1, 1). */
 KEYTYPE_FN uint64_t input_key_of_word(hsort_type type, uint64_t word)
 {
     if (input_is_float(type))
@@ -175,7 +175,7 @@ KEYTYPE_FN uint64_t input_key_of_number(hsort_type type, uint64_t number)
     return number;
 }
 
-/* The same, or of the largest value of an integer type that does not reach so far. */
+/* The same, or the key of the largest value if an integer type does not reach so far. */
 KEYTYPE_FN uint64_t input_key_up_to(hsort_type type, uint64_t number)
 {
     const uint64_t most =
@@ -183,8 +183,8 @@ KEYTYPE_FN uint64_t input_key_up_to(hsort_type type, uint64_t number)
     return number < most ? number : most;
 }
 
-/* The key of a string of `bits` bits, 1 to 64: as an integer, of which a narrow type holds the top bits;
- * floats: at that place of [-1, 1). */
+/* The key of a string of `bits` bits, 1 to 64: the string as an integer, of which a narrow type keeps the top bits,
+ * or the float at that place of [-1, 1). */
 KEYTYPE_FN uint64_t input_key_of_bits(hsort_type type, uint64_t string, int bits)
 {
     if (input_is_float(type))

@@ -14,17 +14,17 @@
 #include <string.h>
 #include "kernels/base/keytype.h"
 
-/* A part of the keys of elements: of element i the bytes at from + i * stride, which need no alignment. */
+/* A part of the keys of elements: for element i the bytes at from + i * stride, which need no alignment. */
 struct key_field {
     const void *from; /* engine memory */
     size_t stride;
     int bytes;         /* 1 .. 16 */
-    bool big_endian;   /* the first byte is the most significant one: byte strings, and numbers so stored */
-    struct keymap map; /* of 1, 2, 4 or 8 bytes: keymap_of_kind(). Of other fields `descending` alone counts */
+    bool big_endian;   /* the first byte is the most significant one: byte strings, and numbers stored so */
+    struct keymap map; /* for 1, 2, 4 or 8 bytes: keymap_of_kind(). For other fields only `descending` counts */
     int shift;         /* of its code in the element's */
 };
 
-/* The number that 1 .. 8 bytes stand for. Of a constant length they are one load. */
+/* The number that 1 .. 8 bytes stand for. If the length is a constant, it is one load. */
 static inline uint64_t field_word(const unsigned char *from, int bytes, bool big_endian)
 {
     uint64_t word = 0;
@@ -43,7 +43,7 @@ static inline uint64_t field_word(const unsigned char *from, int bytes, bool big
     return big_endian ? __builtin_bswap64(word) >> (64 - 8 * bytes) : word;
 }
 
-/* On the host: a GPU loads them as wide as their place allows (load_field()). */
+/* The bits of the field of element i, on the host. A GPU loads them as wide as their place allows (load_field()). */
 static inline uint128 field_bits(const struct key_field *field, int64_t i)
 {
     const unsigned char *bytes = (const unsigned char *)field->from + (size_t)i * field->stride;
@@ -55,7 +55,7 @@ static inline uint128 field_bits(const struct key_field *field, int64_t i)
            field_word(bytes + (big_endian ? upper : 0), 8, big_endian);
 }
 
-/* The code of a field with such bits, shifted to its place; and, on the host, that of the field of element i. */
+/* The code of a field with these bits, shifted to its place. field_code(): that of the field of element i, on the host. */
 KEYTYPE_FN uint128 field_code_of_bits(const struct key_field *field, uint128 bits)
 {
     const bool mapped = field->map.key_bytes == field->bytes && field->bytes <= (int)sizeof(uint64_t);

@@ -1,12 +1,12 @@
-/* What is done for a key width that is known at run time only. A leaf.
+/* Calls for a key width that is known only at run time. A leaf.
  *
- * KEY_WIDTH_LIST (keytype.h) is the only list of widths. What there is once for each of them is called by
- * KEY_CALL() and KEY_RETURN(): a width in the list that such a function lacks does not compile. A width that
- * is not in the list is an error of key_width_check(), which both engines ask before they do anything else:
- * nothing below meets one, and does nothing where it has no case for it.
+ * KEY_WIDTH_LIST (keytype.h) is the only list of widths. Functions that exist once for each width are called by
+ * KEY_CALL() and KEY_RETURN(): if one is missing for a width of the list, the call does not compile. A width that
+ * is not in the list is an error of key_width_check(), which both engines call before they do anything else. So
+ * the functions below never meet such a width, and do nothing for one.
  *
- * What only looks at keys where they lie takes those of KEY_COUNTED_LIST, too: it is called by KEY_CALL_ANY(), and asks
- * any_width_check(). */
+ * Functions that only look at keys where they lie take the widths of KEY_COUNTED_LIST, too: they are called by
+ * KEY_CALL_ANY(), and any_width_check() is their check. */
 #ifndef KEY_WIDTH_H
 #define KEY_WIDTH_H
 
@@ -14,7 +14,7 @@
 #include "kernels/base/keytype.h"
 #include "kernels/base/status.h"
 
-/* Errors HSORT_INTERNAL, where there are no kernels for keys of `key_bytes`. */
+/* Errors HSORT_INTERNAL, if there are no kernels for keys of `key_bytes`. */
 static inline hsort_status key_width_check(int key_bytes)
 {
     return KEY_WIDTH_KNOWN(key_bytes)
@@ -22,13 +22,13 @@ static inline hsort_status key_width_check(int key_bytes)
                : status_fail(HSORT_INTERNAL, "no kernels for keys of %d bytes", key_bytes);
 }
 
-/* The same of keys that are counted: of any type that there is. */
+/* The same, with keys that are counted: takes the keys of any type that there is. */
 static inline hsort_status any_width_check(int key_bytes)
 {
     return KEY_IS_COUNTED(key_bytes) ? HSORT_OK : key_width_check(key_bytes);
 }
 
-/* Are these counted? Errors HSORT_INTERNAL. */
+/* Are keys of this width counted? Errors HSORT_INTERNAL. */
 static inline hsort_status counted_width_check(int key_bytes)
 {
     return KEY_IS_COUNTED(key_bytes) ? HSORT_OK
@@ -103,7 +103,7 @@ static inline void key_store(int key_bytes, void *keys, int64_t i, key_code key)
 #undef X
 }
 
-/* Codes one behind the other in words of 64 bits, as a message carries them: one word each, of keys of 16 bytes two, in the
+/* Codes one after the other in words of 64 bits, as a message carries them: one word each, or two for keys of 16 bytes, in the
  * order that a uint128 has them in memory. */
 static inline int key_words(int key_bytes)
 {
@@ -118,7 +118,7 @@ static inline void words_store(int key_bytes, uint64_t *words, int64_t i, key_co
         memcpy(words + KEY_CODE_WORDS * i, &code, sizeof code);
 }
 
-/* Those of 1 and 2 bytes, which take whole registers in any case. */
+/* The maps of keys of 1 and 2 bytes, which take whole registers in any case. */
 KEYTYPE_FN uint8_t keymap_encode_u8(struct keymap map, uint8_t bits)
 {
     return (uint8_t)keymap_encode_narrow(map, bits);

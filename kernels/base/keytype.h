@@ -2,8 +2,8 @@
  *
  * Keys are encoded when the engine first touches them and decoded when it last does; everything between
  * (local sort, exchange, merge) sees only unsigned integers of 4, 8 or 16 bytes in ascending order. Keys of 1 and 2 bytes
- * are not moved: how often each is there says all, and their codes say in which order they are written. The map is
- * a bijection, so that every bit pattern comes back, payloads of NaNs included:
+ * are not moved: it is enough to know how often each occurs, and the codes give the order in which they are written. The
+ * map is a bijection, so that every bit pattern comes back, payloads of NaNs included:
  *
  *   1. flip       unsigned: nothing. signed: the sign bit. float: the sign bit if positive, every bit if negative.
  *                 Floats then read  -NaN < -inf < ... < -0.0 < +0.0 < ... < +inf < +NaN.
@@ -34,22 +34,22 @@
 #endif
 #define KEYTYPE_FN static inline KEYTYPE_HD
 
-/* No C type, but one that gcc, clang and nvcc have. */
+/* Not a type of C, but gcc, clang and nvcc have it. */
 __extension__ typedef unsigned __int128 uint128;
 
 /* The widths of keys that are sorted and move, and the only list of them (key_width.h).
- * X(bytes, suffix, unsigned integer, ...) with what else the caller hands over. */
+ * X(bytes, suffix, unsigned integer, ...) with any further arguments of the caller. */
 #define KEY_WIDTH_LIST(X, ...)       \
     X(4, u32, uint32_t, __VA_ARGS__) \
     X(8, u64, uint64_t, __VA_ARGS__) \
     X(16, u128, uint128, __VA_ARGS__)
 
-/* The widths of keys that are counted instead: few kernels take them, those that look at keys where they lie. */
+/* The widths of keys that are counted instead. Few kernels take them: those that look at keys where they lie. */
 #define KEY_COUNTED_LIST(X, ...)    \
     X(1, u8, uint8_t, __VA_ARGS__)  \
     X(2, u16, uint16_t, __VA_ARGS__)
 
-/* One key or code of any of these widths, where it does not lie in an array of its kind. */
+/* One key or code of any of these widths, outside an array of its kind. */
 typedef uint128 key_code;
 
 /* Such a code in a message: words of MPI_UINT64_T. */
@@ -80,7 +80,7 @@ static inline key_code key_max(int key_bytes)
 }
 
 /* How keys of one type and order become unsigned integers; made by keymap_make(), passed by value to kernels.
- * Of 16 bytes, where the numbers below do not reach: as they are, or all bits flipped. */
+ * The numbers below are too short for keys of 16 bytes, which stay as they are or have all bits flipped. */
 struct keymap {
     uint64_t sign;    /* the top bit of a key */
     uint64_t flip;    /* flipped in every key */
@@ -94,7 +94,7 @@ struct keymap {
 
 enum key_kind { KEY_UNSIGNED, KEY_SIGNED, KEY_FLOAT };
 
-/* Of 1, 2, 4 or 8 bytes; mantissa_bits of floats only. Of 0 bytes, where a type does not exist: of no use, but no harm. */
+/* The map of keys of 1, 2, 4 or 8 bytes; mantissa_bits counts for floats only. 0 bytes, of no type, make a useless but harmless map. */
 static inline struct keymap keymap_of_kind(enum key_kind kind, int bytes, int mantissa_bits, hsort_order order)
 {
     const uint64_t all = bytes > 0 ? UINT64_MAX >> (64 - 8 * bytes) : 0;
@@ -110,7 +110,7 @@ static inline struct keymap keymap_of_kind(enum key_kind kind, int bytes, int ma
     return map;
 }
 
-/* Of keys that are codes already. */
+/* The map of keys that are codes already. */
 static inline struct keymap keymap_of_codes(int key_bytes)
 {
     struct keymap map = keymap_of_kind(KEY_UNSIGNED, sizeof(uint64_t), 0, HSORT_ASCENDING);
@@ -124,7 +124,7 @@ KEYTYPE_FN bool key_is_signed(hsort_type type)
     return type == HSORT_I32 || type == HSORT_I64 || type == HSORT_I8 || type == HSORT_I16;
 }
 
-/* Bits of a float's mantissa, which has one more than it stores; 0: the type is none. */
+/* Bits that a float stores of its mantissa, which has one more; 0: the type is not a float. */
 KEYTYPE_FN int key_mantissa_bits(hsort_type type)
 {
     switch (type) {
@@ -192,7 +192,7 @@ KEYTYPE_FN uint32_t keymap_decode_u32(struct keymap map, uint32_t code)
     return turned ^ (uint32_t)map.flip ^ (turned & map.sign ? 0 : (uint32_t)map.fold);
 }
 
-/* The same of 1, 2, 4 and 8 bytes, in the lowest bytes of a word. */
+/* The same for keys of 1, 2, 4 and 8 bytes, in the lowest bytes of a word. */
 KEYTYPE_FN uint64_t keymap_encode_narrow(struct keymap map, uint64_t bits)
 {
     const uint64_t all = map.sign | (map.sign - 1);
@@ -223,8 +223,8 @@ KEYTYPE_FN void fingerprint_add(uint64_t bits, uint64_t sum[2])
     sum[1] += b ^ (b >> 33);
 }
 
-/* The same of 16 bytes: each word of the sum from another mix of both halves, so that keys which one of them
- * takes for equal differ in the other. */
+/* The same for 16 bytes: each word of the sum comes from another mix of both halves, so that keys that collide in
+ * one word differ in the other. */
 KEYTYPE_FN void fingerprint_add_u128(uint128 bits, uint64_t sum[2])
 {
     const uint64_t upper = (uint64_t)(bits >> 64), lower = (uint64_t)bits;

@@ -31,7 +31,7 @@ static inline size_t greater_bytes(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* How many parts of `by` there are in `count`, the last of which need not be full. */
+/* How many parts of size `by` make up `count`; the last one need not be full. */
 static inline int64_t divide_up(int64_t count, int64_t by)
 {
     return count / by + (count % by != 0);

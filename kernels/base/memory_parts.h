@@ -1,5 +1,5 @@
-/* Arrays that share one block of memory. What lays them out runs twice, at first from NULL on, to learn how large the block must be, so
- * the two cannot differ. By an alignment of 16:
+/* Arrays that share one block of memory. The code that lays them out runs twice: first from NULL on, to learn how large the block must be,
+ * then in the block. So size and layout cannot differ. With an alignment of 16:
  *
  *     from NULL     3 x 4 bytes at 0     2 x 8 at 16     5 x 1 at 32     48 in all
  *     from block    block                block + 16      block + 32
@@ -10,7 +10,7 @@
 
 #include "kernels/base/lesser.h"
 
-/* An array of the memory from *at on, which is moved behind it. */
+/* Take an array from the memory at *at, and move *at behind it. */
 static inline void *take_aligned(char **at, int64_t count, size_t bytes, size_t alignment)
 {
     void *part = *at;
@@ -18,7 +18,7 @@ static inline void *take_aligned(char **at, int64_t count, size_t bytes, size_t 
     return part;
 }
 
-/* The same in memory of malloc(). */
+/* The same in memory from malloc(). */
 static inline void *take_table(char **at, int64_t count, size_t bytes)
 {
     return take_aligned(at, count, bytes, _Alignof(max_align_t));

@@ -1,18 +1,20 @@
 /* Where the keys of a sample are drawn from. Compiled by C and by nvcc.
  *
- * All positions are cut into 2^log parts, and a key is drawn somewhere in each, by a hash of the part's number: at 0, 0.88, 0.43, 0.03 and so on
- * of a part. Of several ranks, the one that has the beginning of a part draws from what it has of it. 20 keys of two ranks, 4 parts:
+ * All positions are cut into 2^log parts, and a key is drawn somewhere in each, by a hash of the part's number: at 0, 0.88, 0.43, 0.03
+ * and so on of a part. With several ranks, the rank that has the beginning of a part draws from what it has of that part. 20 keys of two
+ * ranks, 4 parts:
  *
  *     rank 0    X . . . . | . . . . X | X        rank 1    . . . . | X . . . .
  *
- * Rejected The beginning of each part: runs in order, one behind the other, whose length is a multiple of it, would be seen at the same few
- *          places each, and most values not at all. Multiples of the golden ratio: so are keys that others have made of their numbers. */
+ * Rejected The beginning of each part: if the keys are sorted runs, one after the other, whose length is a multiple of a part's, the
+ *          sample sees each run at the same few places, and most values not at all. Multiples of the golden ratio: keys that others have
+ *          made of their numbers are such multiples, too. */
 #ifndef SAMPLE_PLACE_H
 #define SAMPLE_PLACE_H
 
 #include "kernels/base/input_word.h"
 
-/* How far into part `part` its key is drawn: so many 2^-64 of its width. */
+/* How far into part `part` its key is drawn, in units of 2^-64 of its width. */
 KEYTYPE_FN uint64_t sample_jitter(uint64_t part)
 {
     return input_mix(part * INPUT_GAMMA);

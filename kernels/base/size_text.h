@@ -1,4 +1,4 @@
-/* Sizes in the texts of errors. In whole numbers: the caller's locale may have a decimal comma. A leaf: every layer may include it. */
+/* Sizes in error texts, made of whole numbers because the caller's locale may have a decimal comma. A leaf: every layer may include it. */
 #ifndef SIZE_TEXT_H
 #define SIZE_TEXT_H
 
@@ -10,11 +10,11 @@ extern "C" {
 
 enum { SIZE_TEXT_BYTES = 48 };
 
-/* Bytes in powers of 1000, as reports have them: of four digits, the rest cut off: "2.272 MB". text is [SIZE_TEXT_BYTES].
+/* Bytes in powers of 1000, as reports have them, cut off after four digits: "2.272 MB". text is [SIZE_TEXT_BYTES].
  * Returns text. Not collective. */
 const char *size_text(uint64_t bytes, char *text);
 
-/* The same in powers of 1024 as an option takes it, rounded up by less than a tenth where it is 10K or more: "2220K". */
+/* The same in powers of 1024, as an option takes it, rounded up by less than a tenth if it is 10K or more: "2220K". */
 const char *size_option_text(uint64_t bytes, char *text);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* Statuses inside the library: how an error gets its text and travels up. A leaf: every layer may include it.
  *
- * A function that fails calls status_fail() once, where the cause is known, and returns what it returns. The
- * text is kept per thread until comm_agree() (mpi/comm/comm.h) makes it every rank's. A cause is recorded
- * once: the first text since the last status_clear() stays, so that a follow-up failure does not hide it. */
+ * A function that fails calls status_fail() once, where the cause is known, and returns its result. The text
+ * is kept per thread until comm_agree() (mpi/comm/comm.h) brings it to every rank. A cause is recorded once:
+ * the first text since the last status_clear() stays, so that a follow-up failure does not hide it. */
 #ifndef STATUS_H
 #define STATUS_H
 

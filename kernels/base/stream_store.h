@@ -1,5 +1,5 @@
-/* Stores past the caches, where the machine can: a plain store to memory that is not cached first reads the line that it
- * is about to overwrite. For much memory that nobody reads soon. A leaf.
+/* Stores past the caches, where the machine has them: a plain store to memory that is not cached first reads the line that
+ * it is about to overwrite. For much memory that is not read soon. A leaf.
  *
  *     plain store         read the line, write it in a cache, write it back later       two passes over memory
  *     past the caches     write it                                                      one */
@@ -15,7 +15,7 @@
 
 enum { STREAM_STORE_ALIGNMENT = 16 };
 
-/* Store `bytes`, a multiple of STREAM_STORE_ALIGNMENT, to `to`, which is aligned so. stream_stores_end() must follow before
+/* Store `bytes`, a multiple of STREAM_STORE_ALIGNMENT, to `to`, which is aligned to it. stream_stores_end() must follow before
  * another thread reads them. */
 static inline void stream_store(void *to, const void *from, size_t bytes)
 {
@@ -34,7 +34,7 @@ static inline void stream_stores_end(void)
 #endif
 }
 
-/* memcpy() by such stores, of any bytes at any place; they are seen by all threads as those of memcpy() are. */
+/* memcpy() by such stores, for any number of bytes at any place. All threads see them as they see those of memcpy(). */
 static inline void stream_copy(void *to, const void *from, size_t bytes)
 {
     const size_t unaligned = (size_t)(-(uintptr_t)to % STREAM_STORE_ALIGNMENT),

@@ -12,7 +12,7 @@
 struct trace {
     struct trace_span *spans; /* [room] owned */
     int64_t room;
-    atomic_llong begun; /* spans, also those for which there was no room */
+    atomic_llong begun; /* spans, including those without room */
 };
 
 static _Thread_local bool is_sorter;
@@ -20,7 +20,7 @@ static _Thread_local bool is_sorter;
 hsort_status trace_open(int64_t spans, struct trace **trace)
 {
     *trace = fault_hit(FAULT_ALLOC) ? NULL : calloc(1, sizeof **trace);
-    // calloc: of a large buffer no page is there before a span is.
+    // calloc: a page of a large buffer does not exist before a span needs it.
     struct trace_span *buffer = *trace ? calloc((size_t)spans, sizeof *buffer) : NULL;
     if (!buffer) {
         free(*trace);
@@ -52,7 +52,7 @@ void trace_enter_sorter(void)
     is_sorter = true;
 }
 
-/* Threads of a parallel region are told by their numbers in it: only one region at a time moves files or memory. */
+/* Threads of a parallel region are told apart by their numbers in it: only one region at a time moves files or memory. */
 static int own_track(void)
 {
     if (is_sorter)

@@ -1,14 +1,14 @@
-/* What a rank does when: spans of time with a name, kept in a buffer of fixed size and written as a file when all is over
- * (src/library/trace_file.c). A leaf: every layer may include it, and knows nothing of who reads it.
+/* A record of what a rank does when: spans of time with a name, kept in a buffer of fixed size and written as a file at the end
+ * (src/library/trace_file.c). A leaf: every layer may include it. It knows nothing of its readers.
  *
  *     struct trace_span *span = trace_begin(comm->trace, "send and receive");
  *     trace_sent(span, to, bytes);
  *     ...
  *     trace_end(span);
  *
- * Whoever asks for no trace has a NULL for it: then each of the three is one branch. Spans of a thread nest, since they begin and
- * end as calls do. A span takes its place in the buffer when it begins: once that is full, what begins later is lost and counted,
- * so that the phases around are kept. *Rejected:* a ring of the last ones, in which phases are lost first.
+ * If no trace is wanted, the pointer to it is NULL, and each of the three calls is one branch. Spans of a thread nest, because they
+ * begin and end as calls do. A span takes its place in the buffer when it begins: once the buffer is full, later spans are lost and
+ * counted, so that the phases around them are kept. *Rejected:* a ring of the last spans, in which phases are lost first.
  *
  * With HYPERSORT_NVTX the same places are ranges for NVIDIA's profilers, whether there is a trace or not. */
 #ifndef TRACE_H
@@ -68,16 +68,16 @@ int64_t trace_now(void);
 struct trace_span *trace_open_span(struct trace *trace, const char *name);
 struct trace_span *trace_open_span_on(struct trace *trace, int track, const char *name);
 
-/* This thread is the one that sorts beside a pipeline; until it ends. */
+/* Mark this thread, until it ends, as the one that sorts beside a pipeline. */
 void trace_enter_sorter(void);
 
-/* What was kept, in the order in which spans began: [*count]; and how many were lost. Nobody records meanwhile. */
+/* The spans that were kept, [*count] in the order in which they began, and how many were lost. Nobody records meanwhile. */
 struct trace_span *trace_spans(struct trace *trace, int64_t *count, int64_t *lost);
 
 /* Forget all of them. Nobody records meanwhile. */
 void trace_clear(struct trace *trace);
 
-/* NULL is what to record nowhere. */
+/* Begin a span. A trace of NULL records nothing. */
 static inline struct trace_span *trace_begin(struct trace *trace, const char *name)
 {
     trace_range_push(name);
@@ -91,7 +91,7 @@ static inline void trace_end(struct trace_span *span)
         span->end = trace_now();
 }
 
-/* End a span by what it was about: trace_end_with(span, work()) returns what work() did. */
+/* End a span together with its work: trace_end_with(span, work()) returns the status of work(). */
 static inline hsort_status trace_end_with(struct trace_span *span, hsort_status status)
 {
     trace_end(span);
@@ -110,7 +110,7 @@ static inline void trace_keys(struct trace_span *span, int64_t keys)
         span->keys = keys;
 }
 
-/* Bytes that go to another rank; all of them add up to what the statistics say was moved. */
+/* Bytes that go to another rank; together they add up to what the statistics say was moved. */
 static inline void trace_sent(struct trace_span *span, int to, int64_t bytes)
 {
     if (span) {

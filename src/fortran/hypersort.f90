@@ -1,5 +1,5 @@
-! hypersort from Fortran 2018: the functions of hypersort.h under their own names, with the same arguments in the same order. What
-! they do stands in hypersort.h. Compile this file with your program, since module files differ between compilers:
+! hypersort from Fortran 2018: the functions of hypersort.h under their own names, with the same arguments in the same order.
+! hypersort.h says what they do. Compile this file with your program, because module files differ between compilers:
 !
 !     mpifort -c hypersort.f90 && mpifort program.f90 hypersort.o -lhypersort
 !
@@ -13,8 +13,8 @@
 !
 ! What differs from C
 !   communicator  an integer: hsort_create() is hsort_create_f() of C
-!   arrays        of any type and rank, passed as they are; contiguous, or the compiler copies them. Those that may be NULL in C are
-!                 optional: leave them out, and name what follows. Memory of a GPU is an array by c_f_pointer()
+!   arrays        of any type and rank, passed as they are; if they are not contiguous, the compiler copies them. Arrays that may be
+!                 NULL in C are optional: leave them out, and pass what follows by name. c_f_pointer() makes an array of GPU memory
 !   indices       global positions and ranks count from 0, as in C
 !   stream        a cudaStream_t as type(c_ptr); c_null_ptr is the default stream, or host memory
 !   structs       types of the same name; set struct_size to c_sizeof() of the variable
@@ -50,7 +50,7 @@ module hypersort
     enum, bind(c)
         enumerator :: HSORT_CHOICE_AUTO = 0, HSORT_CHOICE_OFF, HSORT_CHOICE_ON
     end enum
-    enum, bind(c) ! in arrays by phase, by transport and by rate the element of one is that number and 1
+    enum, bind(c) ! hsort_phase. In arrays by phase, transport or rate, the index is the number plus 1
         enumerator :: HSORT_PHASE_H2D = 0, HSORT_PHASE_LOCAL_SORT, HSORT_PHASE_EXCHANGE, HSORT_PHASE_MERGE, HSORT_PHASE_D2H
         enumerator :: HSORT_PHASE_GATHER
     end enum
@@ -530,7 +530,7 @@ module hypersort
 
 contains
 
-    ! The characters of a struct's text up to its end.
+    ! The text that an array of characters in a struct holds, up to its end.
     function hsort_text(characters) result(text)
         character(c_char), intent(in) :: characters(:)
         character(:), allocatable :: text
@@ -543,7 +543,7 @@ contains
         end do
     end function
 
-    ! A C string, such as the phase that an hsort_progress_fn gets; '' of c_null_ptr.
+    ! A C string, such as the phase that an hsort_progress_fn gets; '' for c_null_ptr.
     function hsort_string(pointer) result(text)
         type(c_ptr), intent(in) :: pointer
         character(:), allocatable :: text
@@ -560,7 +560,7 @@ contains
         text = hsort_string(hsort_c_build_info())
     end function
 
-    ! c_null_ptr, which a failed hsort_create() leaves: of the last hsort_create().
+    ! With c_null_ptr, which a failed hsort_create() leaves in ctx: the error of the last hsort_create().
     function hsort_last_error(ctx) result(text)
         type(c_ptr), intent(in) :: ctx
         character(:), allocatable :: text

@@ -1,5 +1,5 @@
 /* Which stations are the hottest? Each rank has some readings, a temperature and the station that took it. hsort_argsort() says
- * where each of the readings, from the hottest on, is to be found; hsort_gather() brings the stations from there. */
+ * where the readings are, from the hottest on; hsort_gather() brings the stations from there. */
 #include <hypersort.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@ struct event {
     long id;
 };
 
-// A context that ends with its scope, and errors that are thrown: on all ranks at once, since all have the same status.
+// A context that ends with its scope. It throws errors on all ranks at once, because all ranks have the same status.
 class sorter
 {
   public:

@@ -2,8 +2,8 @@
 
     mine = hypersort.sort(mine, comm)      # NumPy, CuPy, Numba, PyTorch; each rank has a part
 
-The functions are collective. An error is one exception, `Error`, with one text on every rank. src/python/README.md, of
-the source or of share/doc/hypersort, has the design.
+The functions are collective. An error is one exception, `Error`, with one text on every rank. src/python/README.md, in
+the source or in share/doc/hypersort, has the design.
 """
 
 from ._abi import Status

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 PHASES_MAX, TRANSPORTS_MAX, FIELDS_MAX = 8, 8, 8
 
-# In the header's order: the place in a list is the value of its enum.
+# In the header's order: the place of a word in its list is the value of the enum.
 TYPES = "u32 i32 f32 u64 i64 f64 u128 u8 i8 u16 i16 f16 bf16".split()
 ENGINES = "auto host cuda".split()
 EXCHANGES = "auto bitonic direct partition".split()

@@ -4,8 +4,8 @@
     rank 1   prepare ... two dimensions   |           | the same
     rank 2   prepare ... ok               |           | the same
 
-The library agrees likewise on what it is given. This is for what it never sees: a dtype that it has no type for, an
-output that Python cannot make, a rank that calls another function.
+The library agrees likewise on what it is given. This module is for what the library never sees: a dtype that it has no
+type for, an output that Python cannot make, a rank that calls another function.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _explain(comm: MPI.Intracomm, words: str, failure: Exception | None) -> Erro
     heard = comm.allgather((words, mine, MPI.Get_processor_name()))
     failed = [(status, -rank) for rank, (_, what, _) in enumerate(heard) if what for status in what[:1]]
     if failed:
-        status, rank = max(failed)  # the last status in the list, and of those the lowest rank
+        status, rank = max(failed)  # the last status in the list, and the lowest rank that has it
         _, what, host = heard[-rank]
         return error_of(status, f"rank {-rank} on {host}: {what[1]}")
     other = next(rank for rank, (said, _, _) in enumerate(heard) if said != heard[0][0])
@@ -45,7 +45,7 @@ def _explain(comm: MPI.Intracomm, words: str, failure: Exception | None) -> Erro
 
 
 def together(comm: MPI.Intracomm, prepare: Callable[[], Tuple[str, T]]) -> T:
-    """What `prepare` gives, or the same error on every rank. Collective.
+    """Return what `prepare` has made ready, or raise the same error on every rank. Collective.
 
     prepare() returns the call in words, which must be the same on every rank, and what this rank has made ready.
     """

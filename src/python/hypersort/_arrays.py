@@ -1,6 +1,6 @@
 """Arrays of NumPy, CuPy, Numba and PyTorch, as the library sees them: an address, a count, a stream.
 
-None of them but NumPy is imported: an array brings its library along.
+Only NumPy is imported: an array of another library brings its library along.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Array:
     pointer: int
     shape: Tuple[int, ...]
     dtype: Any  # of the caller's library
-    element_bytes: int  # of all that one place on the first axis has
+    element_bytes: int  # of everything at one place of the first axis
     key: Any = None  # the KeyType, where it holds keys
     on_device: bool = False
-    stream: Optional[int] = None  # after whose work the array is ready; None: it is
+    stream: Optional[int] = None  # after whose work the array is ready; None: it is ready
     read_only: bool = False
     given: Any = None  # the caller's memory as a NumPy array, of which `source` may be a copy
 
@@ -45,18 +45,18 @@ class Array:
 
     @property
     def kind(self) -> str:
-        """The dtype in words, which all ranks must have alike: a key type, or so many bytes, may be that of several."""
+        """The dtype in words, the same on all ranks: a key type, or a number of bytes, may belong to several dtypes."""
         return dtype_words(self.dtype)
 
     def empty(self, count: int, dtype: Any = None, on_host: bool = False) -> "Array":
-        """A new array like this one, of `count` elements; with `dtype`, "int64" or one of NumPy, of one dimension."""
+        """A new array of `count` elements like this one; of one dimension with a `dtype`, "int64" or one of NumPy."""
         shape = (count, *(self.shape[1:] if dtype is None else ()))
         source = _empty(self, shape, self.dtype if dtype is None else dtype, on_host)
         made = view(source, "a result")
         return replace(made, key=self.key) if dtype is None else made
 
     def first(self, count: int) -> Any:
-        """The first `count` elements; a copy where a view would keep much memory that nobody uses."""
+        """The first `count` elements; a copy if a view would keep much memory that nobody uses."""
         part = self.source[:count]
         if 2 * count < self.count:
             part = part.clone() if self.library == "torch" else part.copy() if hasattr(part, "copy") else part
@@ -64,7 +64,7 @@ class Array:
 
 
 def _home(a: Any) -> str:
-    """The library that an array is of, by its class or a base of it."""
+    """The library of an array, by its class or a base class."""
     for kind in type(a).__mro__:
         name = kind.__module__.partition(".")[0]
         if name in ("numpy", "cupy", "torch", "numba"):
@@ -94,7 +94,7 @@ def _contiguous_strides(shape: Iterable[int], itemsize: int) -> Tuple[int, ...]:
 
 
 def _view_interface(a: Any, name: str) -> Array:
-    """By __cuda_array_interface__, versions 2 and 3."""
+    """An array that has __cuda_array_interface__, version 2 or 3."""
     face = a.__cuda_array_interface__
     shape, (pointer, read_only), strides = tuple(face["shape"]), face["data"], face.get("strides")
     dtype = getattr(a, "dtype", None)
@@ -112,7 +112,7 @@ def _view_interface(a: Any, name: str) -> Array:
 
 
 def _view_tensor(a: Any, name: str) -> Array:
-    """Of PyTorch, whose interface tells bf16 from f16 in no version, and leaves out the stream."""
+    """A tensor of PyTorch, whose interface never tells bf16 from f16, and leaves out the stream."""
     if not a.is_contiguous():
         raise ValueError(f"{name} is not contiguous: copy it first")
     if any(getattr(a, bit, bool)() for bit in ("is_conj", "is_neg")):  # PyTorch conjugates when it reads, not in memory
@@ -149,7 +149,7 @@ def view(a: Any, name: str) -> Array:
 
 
 def _is_foreign(a: Any) -> bool:
-    """Whether an array is of another library than NumPy. Lists and the like are NumPy's."""
+    """Whether an array is of another library than NumPy. Lists and the like count as NumPy's."""
     home = _home(a)
     return home == "torch" or (home != "numpy" and hasattr(a, "__cuda_array_interface__"))
 
@@ -164,12 +164,12 @@ def _as_numpy(a: Any, name: str) -> np.ndarray:
 
 
 def _taken(a: Any, name: str) -> Any:
-    """What NumPy makes of an array, a buffer or a list, in the same memory where there is any; arrays of others as they are."""
+    """What NumPy makes of an array, a buffer or a list, in the same memory if it has any; other arrays as they are."""
     return a if _is_foreign(a) else _as_numpy(a, name)
 
 
 def dtype_words(dtype: Any) -> str:
-    """The same of all libraries: torch.int64 is int64."""
+    """A dtype in words, the same for all libraries: torch.int64 is int64."""
     return str(dtype).replace("torch.", "")
 
 
@@ -178,7 +178,7 @@ def _same_dtype(one: Any, other: Any) -> bool:
 
 
 def _copied(a: Any, name: str, of_keys: bool) -> Any:
-    """NumPy's contiguous, and keys in this machine's byte order and aligned; arrays of others as they are."""
+    """NumPy arrays contiguous, keys also aligned and in this machine's byte order; other arrays as they are."""
     if _is_foreign(a):
         return a
     if a.dtype.hasobject:
@@ -216,19 +216,19 @@ def _with_key(found: Array, name: str) -> Array:
 
 
 def read_keys(a: Any, name: str = "keys") -> Array:
-    """Keys that are only read; a copy of those in a NumPy array that the library cannot take as they are."""
+    """Keys that are only read; a copy if they are a NumPy array that the library cannot take as it is."""
     a = _taken(a, name)
     return _given(_with_key(view(_copied(a, name, True), name), name), a)
 
 
 def read_elements(a: Any, name: str) -> Array:
-    """Elements that are only read: what lies at one place of the first axis. Copied as keys, but in any byte order."""
+    """Elements that are only read: what lies at a place of the first axis. Copied like keys, but in any byte order."""
     a = _taken(a, name)
     return _given(view(_copied(a, name, False), name), a)
 
 
 def read_index(a: Any, name: str = "index") -> Array:
-    """Global positions; a NumPy array of any integers."""
+    """Global positions; a NumPy array may hold any integers."""
     a = given = _taken(a, name)
     if isinstance(a, np.ndarray):
         if a.size == 0 and a.dtype == np.float64:  # what NumPy makes of []
@@ -290,8 +290,8 @@ def output(out: Any, like: Array, count: Optional[int], dtype: Any = None, name:
 
 
 def refuse_overlap(out: Array, *read: Array, in_place: bool = False) -> None:
-    """ValueError if `out` shares memory with an array that was copied: the library sees the copy alone. in_place: `out` may
-    be that array."""
+    """ValueError if `out` shares memory with an array that was copied: the library sees only the copy. in_place: `out`
+    may be that array."""
     for array in read:
         given = array.given
         if given is None or given.ctypes.data == array.pointer or out.library != "numpy":
@@ -302,8 +302,8 @@ def refuse_overlap(out: Array, *read: Array, in_place: bool = False) -> None:
 
 
 def aligned_output(out: Array, keys: Array) -> Array:
-    """Keys that are written, where the library takes them. Not `out` itself, if NumPy has not aligned it: a new array,
-    to be copied there after the call. `keys` are what is sorted: nobody else sees then that the two overlap.
+    """Where the library writes keys: `out`, or, if NumPy has not aligned it, a new array that is copied to `out` after
+    the call. ValueError if `out` then overlaps `keys`, the input of the sort: nobody else would see that.
     """
     if out.library != "numpy" or out.pointer % out.key.alignment == 0:
         return out
@@ -314,7 +314,7 @@ def aligned_output(out: Array, keys: Array) -> Array:
 
 
 def stream_of(*arrays: Optional[Array]) -> Optional[int]:
-    """The stream that the library is to wait for. Where arrays name several, the others are waited for here."""
+    """The stream that the library is to wait for. If arrays name several, this waits for the others."""
     streams = {array.stream for array in arrays if array is not None and array.stream is not None}
     if not streams:
         return None

@@ -1,8 +1,8 @@
 """One Sorter for each communicator, kept by MPI as an attribute of it.
 
-So it goes when the communicator is freed, which is collective, and a new communicator in the place of an old one has
-none. At the end of the interpreter nothing is freed: that would wait for ranks which may have died, and keep `python -m
-mpi4py` from ending them. The library asks for no more: a program that exits need not free its contexts.
+So the Sorter goes when the communicator is freed, which is collective, and a new communicator in the place of an old
+one has none. At the end of the interpreter nothing is freed: that would wait for ranks that may have died, and keep
+`python -m mpi4py` from ending them. The library does not ask for it: a program that exits need not free its contexts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _keyval: Optional[int] = None
 
 
 def _dropped(_comm: Any, _keyval_of_it: int, sorter: Sorter) -> None:
-    """MPI calls this when the communicator is freed, and of COMM_WORLD in MPI.Finalize()."""
+    """MPI calls this when the communicator is freed, and for COMM_WORLD in MPI.Finalize()."""
     sorter.close()
 
 
@@ -33,7 +33,7 @@ def sorter_of(comm: Optional[MPI.Intracomm] = None) -> Sorter:
     Returns
     -------
     Sorter
-        With the default options. It is closed by `close`, by its own, or by `comm.Free()`; then the next call makes another.
+        Has the default options. `close`, its own `close` or `comm.Free()` closes it; then the next call makes another.
     """
     global _keyval
     require_mpi()

@@ -1,7 +1,7 @@
 """A context of the library, and how its ranks keep together.
 
-Each call prepares what it needs, so that whatever may fail on one rank fails before the ranks begin; then all agree
-(_agreement.py), and only then is the library called, which agrees by itself.
+Each call prepares what it needs, so that whatever may fail on one rank fails before the ranks begin. Then all ranks
+agree (_agreement.py). Only then do they call the library, which agrees by itself.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ T = TypeVar("T", bound="Context")
 
 
 def require_mpi() -> None:
-    """Error if there is no MPI to communicate by. Not collective."""
+    """Raise Error if there is no MPI to communicate by. Not collective."""
     if not MPI.Is_initialized() or MPI.Is_finalized():
         raise Error(Status.MPI, "MPI is not initialised, or is finalised already")
 
 
 def communicator_of(comm: Optional[MPI.Intracomm]) -> MPI.Intracomm:
-    """COMM_WORLD for None. Not collective, as there is no communicator to agree over."""
+    """The communicator; COMM_WORLD for None. Not collective, because there is no communicator to agree over."""
     comm = MPI.COMM_WORLD if comm is None else comm
     if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL:
         raise TypeError("comm is MPI.COMM_NULL: it was freed, or this rank is none of its ranks")
@@ -82,7 +82,7 @@ class Context:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        # After an exception of this rank alone the others are elsewhere, and would never come to close() it.
+        # After an exception on this rank alone the others are elsewhere, and would never come to close().
         if kind is None or issubclass(kind, Error):
             self.close()
 
@@ -93,7 +93,7 @@ class Context:
     # ---- the ranks together --------------------------------------------------------------------------------------
 
     def _together(self, words: str, prepare: Callable[[], Any]) -> Any:
-        """What prepare() gives: if it gives a text first, that is added to `words`. Collective."""
+        """What prepare() gives, without the text that comes first, which is added to `words`. Collective."""
         if self._comm is None:
             raise ValueError("the Sorter is closed")
         require_mpi()
@@ -111,19 +111,19 @@ class Context:
             raise error_of(status, self._library.hsort_last_error(self._handle).decode(errors="replace"))
 
     def _stream(self, *arrays: Optional[Array]) -> Optional[int]:
-        """What the library waits for before it reads these arrays, all of which it can reach. Of prepare()."""
+        """For prepare(): the stream to wait for before these arrays are read; TypeError if one cannot be reached."""
         for array in arrays:
             if array is not None and array.on_device and not self._on_gpu:
                 raise TypeError("an array lies in GPU memory, but the engine in use is host: pass an array of NumPy")
         return stream_of(*arrays)
 
     def _refuse_overwriting(self, array: Array) -> None:
-        """Of prepare(), for an array that the sort may leave anything in."""
+        """For prepare(): refuse a read-only array if the sort may leave anything in it."""
         if self._overwrites_input and array.read_only:
             raise ValueError("a is read-only, but with overwrite_input it may be written")
 
     def _out_count(self, length: Callable[[], int], out_count: Count) -> Optional[int]:
-        """The count that is asked for: "even" is this rank's share of all elements. Collective if it is.
+        """The count that is asked for; "even" is this rank's share of all elements. Collective if it is a string.
 
         length() is the number of this rank's elements.
         """
@@ -157,7 +157,7 @@ class Context:
 
     @property
     def gpu_index(self) -> int:
-        """The GPU of this rank, as CUDA counts them in this process; -1 without one. Arrays are to lie there."""
+        """The rank's GPU, as CUDA counts GPUs in this process; -1 without one. Arrays in GPU memory must lie there."""
         return self._gpu_index
 
     @property
@@ -177,8 +177,8 @@ class Context:
         ]
 
     def write_trace(self, path: Union[str, "os.PathLike[str]"]) -> Tuple[int, int]:
-        """Write what the ranks did when, with the option `trace_spans`, for ui.perfetto.dev: how many spans of time, and
-        for how many more there was no room. Rank 0 writes the file. Collective."""
+        """Write a file of what the ranks did when, for ui.perfetto.dev. Needs the option `trace_spans`. Rank 0 writes
+        the file. Collective. Returns how many spans of time it has, and for how many more there was no room."""
 
         def prepare() -> Tuple[str, bytes]:
             name = os.fsencode(path)
@@ -192,7 +192,7 @@ class Context:
         return spans.value, lost.value
 
     def stats(self) -> Dict[str, Any]:
-        """The members of hsort_stats, of the last call that sorted or moved something. Not collective."""
+        """The members of hsort_stats, for the last call that sorted or moved something. Not collective."""
         found = _abi.Stats(struct_size=ctypes.sizeof(_abi.Stats))
         if not self._handle:
             raise ValueError("the Sorter is closed")

@@ -11,7 +11,7 @@ class Error(Exception):
     Attributes
     ----------
     status : Status
-        What kind of failure; where ranks fail differently, the last in the list of `Status`.
+        The kind of failure; if ranks fail differently, the last one in the list of `Status`.
     text : str
         One line: which rank, on which host, and why.
     """
@@ -43,7 +43,7 @@ def error_of(status: int, text: str) -> Error:
 
 
 def status_of(failure: Exception) -> Status:
-    """The status that a Python exception comes to. CuPy and PyTorch have a MemoryError of their own by name."""
+    """The status for a Python exception. CuPy and PyTorch have memory errors of their own, known by name."""
     if isinstance(failure, Error):
         return failure.status
     if isinstance(failure, MemoryError):

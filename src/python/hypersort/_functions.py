@@ -1,8 +1,8 @@
 """The functions of the module: those of the Sorter that is kept for a communicator.
 
-Every one is collective: all ranks of the communicator call it, with arrays of one dtype and the same arguments, but
-for the arrays themselves, `out` and `out_count`. An array stands for one rank's part of a distributed array, which is
-all parts, one rank after the other. A rank without elements passes an empty array of the dtype.
+Every function is collective: all ranks of the communicator call it, with arrays of one dtype and the same arguments,
+except the arrays themselves, `out` and `out_count`. An array is one rank's part of a distributed array, which consists
+of all parts, one rank after the other. A rank without elements passes an empty array of the dtype.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ def sort(a: Any, comm: Comm = None, *, descending: bool = False, out: Any = None
     Parameters
     ----------
     a : array of one dimension
-        This rank's keys: of NumPy or what `numpy.asarray` takes, PyTorch, or anything that has
+        This rank's keys: an array of NumPy or what `numpy.asarray` takes, a tensor of PyTorch, or anything that has
         ``__cuda_array_interface__``. Not changed.
     comm : mpi4py.MPI.Intracomm, optional
         COMM_WORLD if not given.
     descending : bool
-        NaNs are last all the same.
+        Whether the greatest key comes first. NaNs are last in either order.
     out : array, optional
-        Written; of the dtype of `a`, and of as many keys as this rank is to have. It may be `a`; else the two share no
-        memory, or it is an ArgumentError and nothing is written.
+        The result is written here: an array of the dtype of `a`, with as many keys as this rank is to have. It may be
+        `a`; otherwise the two share no memory, or an ArgumentError is raised and nothing is written.
     out_count : int or "even", optional
-        Keys that this rank is to have: as many as it brought, if not given. All ranks' add up to those of `a`.
-        "even": each has its share of all keys.
+        Keys that this rank is to have: as many as it brought, if not given. The counts of all ranks add up to the
+        number of keys on all ranks. "even": each rank has an even share of all keys.
 
     Returns
     -------
     array
-        This rank's part of the result, of the library of `a` and where `a` lies, or `out`.
+        This rank's part of the result: `out`, or an array of the same library as `a`, in the same memory.
 
     Notes
     -----
-    Of floats -0.0 is less than +0.0, and NaNs are ordered by their bits, which is the one difference from
+    Among floats -0.0 is less than +0.0, and NaNs are ordered by their bits. This is the one difference from
     ``numpy.sort``. A NumPy array that is not contiguous, not aligned or in the other byte order is copied first; the
-    result is in this machine's byte order. A NumPy `out` that is not aligned (keys of 4 bytes to 8) is written by way of
-    a copy.
+    result is in this machine's byte order. A NumPy `out` that is not aligned (keys of 4 bytes: to 8) is written by way
+    of a copy.
 
     Examples
     --------
@@ -64,10 +64,10 @@ def sort_in_place(a: Any, comm: Comm = None, *, descending: bool = False) -> Non
     Parameters
     ----------
     a : array of one dimension
-        Overwritten. Contiguous, and in this machine's byte order. One that is not aligned (to its keys, of 4 bytes
-        to 8) is sorted in a copy.
+        Overwritten. Contiguous, and in this machine's byte order. An array that is not aligned to the size of its keys
+        (keys of 4 bytes: to 8) is sorted in a copy.
     comm, descending
-        As of `sort`.
+        As for `sort`.
     """
     sorter_of(comm).sort_in_place(a, descending=descending)
 
@@ -78,15 +78,15 @@ def argsort(a: Any, comm: Comm = None, *, descending: bool = False, out: Any = N
     Parameters
     ----------
     a, comm, descending, out_count
-        As of `sort`.
+        As for `sort`.
     out : array of int64, optional
-        Written; shares no memory with `a`.
+        The result is written here; shares no memory with `a`.
 
     Returns
     -------
     array of int64
-        Global positions in `a`, of all ranks together: of the key that belongs here. Equal keys keep their order,
-        also in descending order. `take` brings any array into this order.
+        For each place of the result, the position in `a`, counted over all ranks, of the key that belongs there. Equal
+        keys keep their order, also in descending order. `take` brings any array into this order.
     """
     return sorter_of(comm).argsort(a, descending=descending, out=out, out_count=out_count)
 
@@ -95,21 +95,22 @@ def argsort_columns(
     columns: Sequence[Any], comm: Comm = None, *, descending: Union[bool, Sequence[bool]] = False, out: Any = None,
     out_count: Count = None,
 ) -> Any:  # fmt: skip
-    """The order of a table by several columns: by the first one, where equal by the second one, and so on.
+    """The order of a table by several columns: by the first column, where that is equal by the second, and so on.
 
     Parameters
     ----------
     columns : sequence of arrays
-        1 to 8, of 16 bytes together, of one length. Those of NumPy may be of the dtype S, and in either byte order.
+        1 to 8 columns of one length, of at most 16 bytes together. NumPy columns may have the dtype S, and either byte
+        order.
     descending : bool or sequence of bool
-        Of all, or of each.
+        For all columns, or for each.
     comm, out, out_count
-        As of `argsort`.
+        As for `argsort`.
 
     Returns
     -------
     array of int64
-        As of `argsort`.
+        As for `argsort`.
     """
     return sorter_of(comm).argsort_columns(columns, descending=descending, out=out, out_count=out_count)
 
@@ -122,16 +123,16 @@ def sort_by_key(
     Parameters
     ----------
     keys : array of one dimension
-        As `a` of `sort`.
+        As `a` for `sort`.
     *values : arrays
-        As long as `keys`; of any dtype, and of any shape behind the first axis, up to 65536 bytes an element.
+        As long as `keys`; of any dtype, and of any shape after the first axis, up to 65536 bytes an element.
     comm, descending, out_count
-        As of `sort`. A communicator may also stand behind the values, without its name.
+        As for `sort`. A communicator may also follow the values, without its name.
 
     Returns
     -------
     tuple of arrays
-        The keys, and each of the values. Equal keys keep their order.
+        The keys, then each array of values. Equal keys keep their order.
     """
     if comm is None and values and isinstance(values[-1], MPI.Comm):
         comm, values = values[-1], values[:-1]
@@ -139,7 +140,7 @@ def sort_by_key(
 
 
 def sort_by_key_in_place(keys: Any, values: Any, comm: Comm = None, *, descending: bool = False) -> None:
-    """As `sort_by_key` of one array of values, with both overwritten."""
+    """As `sort_by_key` with one array of values; both arrays are overwritten."""
     sorter_of(comm).sort_by_key_in_place(keys, values, descending=descending)
 
 
@@ -151,10 +152,11 @@ def sort_records(a: Any, order: Order = None, comm: Comm = None, *, out: Any = N
     a : structured array of one dimension
         Not changed. In any layout and byte order.
     order : str or sequence of str, optional
-        Up to 8 names of fields, of 16 bytes together; "-name" is descending. ``"pos.x"`` is a field of a field,
-        ``"pos[2]"`` an item of one. Numbers and bytes (S, V). Not given: all fields, as they are declared.
+        Up to 8 names of fields, of at most 16 bytes together; "-name" is descending. ``"pos.x"`` is a field of a field,
+        ``"pos[2]"`` an item of one. The fields are numbers or bytes (S, V). If not given: all fields, as they are
+        declared.
     comm, out, out_count
-        As of `sort`.
+        As for `sort`.
 
     Returns
     -------
@@ -165,7 +167,7 @@ def sort_records(a: Any, order: Order = None, comm: Comm = None, *, out: Any = N
 
 
 def sort_records_in_place(a: Any, order: Order = None, comm: Comm = None) -> None:
-    """As `sort_records`, with `a` overwritten."""
+    """As `sort_records`, but `a` is overwritten."""
     sorter_of(comm).sort_records_in_place(a, order)
 
 
@@ -175,13 +177,13 @@ def take(a: Any, index: Any, comm: Comm = None, *, out: Any = None) -> Any:
     Parameters
     ----------
     a : array
-        Elements of any dtype and shape behind the first axis, 1 to 65536 bytes each.
+        Elements of any dtype, and of any shape after the first axis, 1 to 65536 bytes each.
     index : array of int64
-        Global positions in `a`, any, also repeated, but none negative; of NumPy any integers.
+        Global positions in `a`: any, also repeated, but none negative. A NumPy array may hold any integers.
     out : array, optional
-        Written; as long as `index`. Shares no memory with `a` and `index`.
+        The result is written here; as long as `index`. Shares no memory with `a` and `index`.
     comm
-        As of `sort`.
+        As for `sort`.
 
     Returns
     -------
@@ -197,13 +199,13 @@ def put(a: Any, index: Any, values: Any, comm: Comm = None) -> None:
     Parameters
     ----------
     a : array
-        Overwritten at these positions. As of `take`.
+        As for `take`, but overwritten at the positions.
     index : array of int64
         Global positions in `a`, each once at most.
     values : array
-        As long as `index`; of the dtype of `a`, and of its shape behind the first axis.
+        As long as `index`; of the dtype of `a`, and of its shape after the first axis.
     comm
-        As of `sort`.
+        As for `sort`.
     """
     sorter_of(comm).put(a, index, values)
 
@@ -217,24 +219,25 @@ def unique(
     Parameters
     ----------
     a : array of one dimension
-        As of `sort`.
+        As for `sort`.
     return_index, return_inverse, return_counts : bool
-        What is wanted besides.
+        What is wanted besides the keys.
     assume_sorted : bool
-        The keys are in order over all ranks, in either direction. Of others each run counts for itself.
+        The keys are already in order over all ranks, in either direction. If they are not, each run of equal keys
+        counts for itself.
     comm
-        As of `sort`.
+        As for `sort`.
 
     Returns
     -------
     keys : array
-        Those of which the first one, in order, is on this rank: ranks may have any number of them.
+        The keys whose first occurrence, in the sorted order, is on this rank. A rank may have any number of them.
     index : array of int64
-        Of each the first position in `a`, of all ranks together.
+        The first position of each key in `a`, counted over all ranks.
     inverse : array of int64
-        As long as `a`: which of the keys of all ranks each one is.
+        As long as `a`: the number of each of its keys among the keys that all ranks return.
     counts : array of int64
-        How often each is there, on all ranks.
+        How often each key occurs, on all ranks.
     """
     return sorter_of(comm).unique(
         a, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts,
@@ -248,11 +251,11 @@ def select(a: Any, positions: Any, comm: Comm = None, *, descending: bool = Fals
     Parameters
     ----------
     a : array of one dimension
-        As of `sort`.
+        As for `sort`.
     positions : int or array of int
-        The same on every rank; -1 is the last one.
+        The same on every rank; -1 is the last position.
     comm, descending
-        As of `sort`.
+        As for `sort`.
 
     Returns
     -------
@@ -268,18 +271,18 @@ def quantile(a: Any, q: Any, comm: Comm = None, *, method: str = "linear") -> An
     Parameters
     ----------
     a : array of one dimension
-        As of `sort`.
+        As for `sort`.
     q : float or array of float
         0 to 1; the same on every rank.
     method : {"linear", "lower", "higher"}
-        What lies between two keys: a double between them, or one of them.
+        The quantile if it lies between two keys: a double between them, or one of them.
     comm
-        As of `sort`.
+        As for `sort`.
 
     Returns
     -------
     scalar or array in host memory
-        Of the shape of `q`, the same on every rank. NaN if any key is.
+        Of the shape of `q`, the same on every rank. NaN if any key is NaN.
     """
     return sorter_of(comm).quantile(a, q, method=method)
 
@@ -295,22 +298,22 @@ def check(a: Any, values: Any = None, index: Any = None, comm: Comm = None, *, d
     Parameters
     ----------
     a : array of one dimension
-        As of `sort`.
+        As for `sort`.
     values : array, optional
-        What belongs to the keys, as of `sort_by_key`; it is then part of the fingerprints.
+        What belongs to the keys, as for `sort_by_key`; it is then part of the fingerprints.
     index : array of int64, optional
-        Where each was before, as `argsort` says: of keys with values only. Its own position if not given.
+        Where each element was before, as `argsort` says; only with values. If not given, each element's own position.
     comm, descending
-        As of `sort`.
+        As for `sort`.
 
     Returns
     -------
     CheckResult
-        The same on every rank. Equal fingerprints before and after: the same elements.
+        The same on every rank. Equal fingerprints before and after a sort mean the same elements.
     """
     return sorter_of(comm).check(a, values, index, descending=descending)
 
 
 def check_records(a: Any, order: Order = None, index: Any = None, comm: Comm = None) -> CheckResult:
-    """As `check`, of records by an order as of `sort_records`."""
+    """As `check`, for records, with an order as for `sort_records`."""
     return sorter_of(comm).check_records(a, order, index)

@@ -1,6 +1,6 @@
 """Find the shared library, load it, and refuse one that does not fit.
 
-Not looked for with pkg-config or ctypes.util.find_library(): both start processes, which an MPI process may not
+pkg-config and ctypes.util.find_library() are not used: both start processes, which an MPI process may not do
 everywhere.
 """
 
@@ -34,7 +34,7 @@ def _candidates() -> Iterator[str]:
     given = os.environ.get("HYPERSORT_LIBRARY")
     if given:
         place = os.path.join(given, _soname()) if os.path.isdir(given) else given
-        # The loader does not look in this folder for a name that has none.
+        # The loader does not look in the current folder for a name without a folder.
         yield os.path.abspath(place) if os.path.exists(place) else place
         return
     here = Path(__file__).resolve().parent
@@ -70,7 +70,7 @@ def _check_version(library: ctypes.CDLL) -> None:
 
 
 def _mpi_of(library: ctypes.CDLL) -> tuple[int, str]:
-    """Where MPI_Get_library_version() lies that this library finds, and what it says; 0 and "" if it finds none."""
+    """The address of the MPI_Get_library_version() that this library finds, and its text; 0 and "" if it finds none."""
     try:
         function = library.MPI_Get_library_version
     except AttributeError:
@@ -84,7 +84,7 @@ def _check_mpi(library: ctypes.CDLL) -> None:
     """Refuse an mpi4py of another MPI: a communicator of one is no communicator of the other."""
     _, ours = _mpi_of(library)
     theirs = MPI.Get_library_version()
-    # One text may be that of two copies, each of which believes to be alone.
+    # Two copies of MPI, each of which believes that it is alone, may have the same text.
     places = {place for place in (_mpi_of(library)[0], _mpi_of(ctypes.CDLL(MPI.__file__))[0]) if place}
     if ours and (ours.strip("\0 \n") != theirs.strip("\0 \n") or len(places) > 1):
         first, second = (" ".join(text.replace(",", "\n").splitlines()[0].split()) for text in (theirs, ours))

@@ -20,13 +20,13 @@ QUANTILE_METHODS = ("linear", "lower", "higher")
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a distributed array is like; the same on every rank."""
+    """What a check has found; the same on every rank."""
 
     count: int  #: elements of all ranks
     first_disorder: int  #: global position of the first key that is less than the one before it; -1: none
     fingerprint: int  #: 128 bits of the multiset of elements, whatever their order
-    first_unstable: int  #: of elements: of the first with an equal key before it that came later; -1: none
-    placed_fingerprint: int  #: of elements: of the multiset of elements, each with its index
+    first_unstable: int  #: of elements: position of the first with an equal key before it that came later; -1: none
+    placed_fingerprint: int  #: of elements: 128 bits of the multiset of elements, each with its index
 
     @property
     def in_order(self) -> bool:
@@ -41,17 +41,17 @@ def _result_of(found: _abi.CheckStruct) -> CheckResult:
 
 
 def _as_doubles(selected: Any) -> np.ndarray:
-    """Keys that were selected, NumPy's or PyTorch's."""
+    """Selected keys, NumPy's or PyTorch's, as doubles."""
     if hasattr(selected, "double"):
         return selected.double().numpy()
     if selected.dtype.names is not None or selected.dtype.kind in "mM":
         raise TypeError(f"there is no mean of {selected.dtype}: use the method 'lower' or 'higher'")
-    with np.errstate(invalid="ignore"):  # a signalling NaN is one like others here
+    with np.errstate(invalid="ignore"):  # here a signalling NaN is like any other
         return selected.astype(np.float64)
 
 
 class Looks(Context):
-    """What hypersort's functions of the same names document."""
+    """Documented by the functions of hypersort with the same names."""
 
     def select(self, a: Any, positions: Any, *, descending: bool = False) -> Any:
         """As hypersort.select()."""
@@ -100,7 +100,7 @@ class Looks(Context):
             raise error_of(_abi.Status.ARGUMENT, "there are no keys on any rank, and so no quantile or median")
         place = wanted.ravel() * last
         low, high = np.floor(place).astype(np.int64), np.ceil(place).astype(np.int64)
-        # Behind all of them the last key: it is NaN if any is.
+        # After all of them the last key: it is NaN if any key is.
         selected = self.select(a, np.concatenate([low, high, [last]]))
         ends, greatest = selected[:-1], selected[-1]
         if greatest != greatest:
@@ -165,7 +165,7 @@ class Looks(Context):
 
 
 def _between(below: np.ndarray, above: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """From the nearer end, as NumPy does, so that no end is missed by rounding."""
+    """Interpolate from the nearer end, as NumPy does, so that rounding misses neither end."""
     with np.errstate(invalid="ignore", over="ignore"):
         step = above - below
         return np.where(part < 0.5, below + step * part, above - step * (1 - part))

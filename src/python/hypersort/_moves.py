@@ -17,7 +17,7 @@ from ._records import Order, field_array
 
 
 class Moves(Context):
-    """What hypersort's functions of the same names document."""
+    """Documented by the functions of hypersort with the same names."""
 
     # ---- keys ----------------------------------------------------------------------------------------------------
 

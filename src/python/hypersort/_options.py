@@ -44,7 +44,7 @@ def _set_number(options: _abi.Options, name: str, value: Any) -> None:
 
 
 def make_options(library: Any, given: Dict[str, Any]) -> _abi.Options:
-    """The library's defaults, and what is given. TypeError and ValueError name the option; Error: a library that is older."""
+    """The defaults, then what is given. TypeError and ValueError name the option; Error: the library is older."""
     options = _abi.Options()
     bytes_here = ctypes.sizeof(options)
     if library.hsort_options_init(ctypes.byref(options), bytes_here) != _abi.Status.OK:

@@ -15,7 +15,7 @@ Order = Union[None, str, Sequence[str]]
 
 
 def _steps(dtype: np.dtype, path: str) -> List[Union[str, int]]:
-    """in.x[2] is the field in, its field x, and of that the item 2. A field may itself be called so."""
+    """The steps of a path: in.x[2] is the field in, its field x, and item 2 of that. A field may have such a name."""
     if path in (dtype.names or ()):
         return [path]
     words = re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)
@@ -43,7 +43,7 @@ def _find(dtype: np.dtype, path: str) -> Tuple[int, np.dtype]:
 
 
 def _values(records: np.ndarray, path: str) -> np.ndarray:
-    """What a path leads to, of every record."""
+    """What a path leads to, in every record."""
     for step in _steps(records.dtype, path):
         records = records[:, step] if isinstance(step, int) else records[step]
     return records

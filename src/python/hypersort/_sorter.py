@@ -13,8 +13,8 @@ from ._moves import Moves
 class Sorter(Moves, Looks):
     """Sorts the arrays of one communicator, and keeps engine, paths and buffers from call to call.
 
-    Making one, and `close`, are collective, as all methods are but `stats` and the properties. The methods are those
-    of the module without `comm`; see there.
+    Making a Sorter is collective, and so are `close` and all other methods except `stats`; the properties are not. The
+    methods are the functions of the module without `comm`; see there.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ class Sorter(Moves, Looks):
     **options
         `engine` ("auto", "host", "cuda"), `exchange`, `transport`, `binding`, `peer_memory`, `shared_memory`,
         `mpi_device_pointers`: words of hypersort.h. `local_rung`, `threads`, `chunk_bytes`, `device_memory_limit`,
-        `trace_spans`: numbers. `overwrite_input`: bool; `sort` and `sort_records` may then leave anything in an array that they sort
-        into another one. `keep_host_memory`: bool; host memory that a sort in two passes has taken is kept for the next one. The
-        same on every rank, but for `threads`.
+        `trace_spans`: numbers. `overwrite_input`: bool; if True, `sort` and `sort_records` may leave anything in an
+        array that they sort into another one. `keep_host_memory`: bool; if True, host memory that a sort in two passes
+        has taken is kept for the next one. The same on every rank, except `threads`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Sorter(Moves, Looks):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _unique_of(self, a: Any, with_first: bool, with_ids: bool, with_counts: bool) -> Tuple[Any, ...]:
-        """Of keys in order one of each run; its first position, the runs of all keys and the counts, or None."""
+        """Of keys in order, one of each run; then first positions, the run of each key and counts, or None instead."""
 
         def prepare() -> Tuple[Any, ...]:
             keys = read_keys(a, "a")

@@ -23,12 +23,12 @@ class KeyType(NamedTuple):
 
     @property
     def alignment(self) -> int:
-        """Of an array of them: their size, and of those of 4 bytes 8."""
+        """The alignment of an array of such keys: their size, but 8 for keys of 4 bytes."""
         return 8 if self.bytes == 4 else self.bytes
 
 
 def type_by_name(name: str) -> KeyType:
-    """Of "u32" and the like."""
+    """The key type that is called "u32" or the like."""
     return KeyType(TYPES.index(name), name, int(name.lstrip("uifb")) // 8)
 
 
@@ -61,6 +61,6 @@ def key_type_of(dtype: np.dtype, name: str) -> KeyType:
 
 
 def refuse_nat(array: np.ndarray, name: str) -> None:
-    """NumPy has NaT last, and the library, for which it is the least number, first: so none may be there."""
+    """Refuse NaT: NumPy sorts it last, but for the library it is the least number, and so the first."""
     if array.dtype.kind in "mM" and np.isnat(array).any():
         raise ValueError(f"{name} has NaT, which is not ordered here: view it as int64 to have NaT first")

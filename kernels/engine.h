@@ -1,22 +1,22 @@
 /* The C face of one device: what a rank's GPU, or its CPU cores, can do with keys. One rank opens one engine.
  *
- * mpi/ and src/ never launch a kernel and never call CUDA: they ask an engine, through the table of functions
- * below. There are two, with the same results bit for bit: `host` (kernels/host/, C17 + OpenMP) and `cuda`
+ * mpi/ and src/ never launch a kernel and never call CUDA: they ask an engine, through the table of functions below.
+ * There are two engines, with the same results bit for bit: `host` (kernels/host/, C17 + OpenMP) and `cuda`
  * (kernels/cuda/). Nothing here communicates; no function is collective. kernels/ knows no MPI.
  * Memory   "engine memory" is what the engine's kernels work on: device memory (plain cudaMalloc, so that IPC handles
  *          exist for it) or ordinary host memory. "Host memory" is pinned for the cuda engine.
  * Streams  three queues of work. Calls on one stream run in order; streams run side by side; an event recorded on one
- *          stream can be polled, waited for by the host, or by another stream. The host engine does everything at once,
+ *          stream can be polled, or waited for by the host or by another stream. The host engine does all work at once,
  *          in the call, so its streams and events are always done.
  *            STREAM_WORK  kernels, and copies that belong to them
  *            STREAM_OUT   copies that carry keys towards another rank or the host
  *            STREAM_IN    copies that bring keys in
- * Keys     unsigned codes in ascending order (kernels/base/keytype.h); `key_bytes` is 4, 8 or 16, and any other width
- *          is HSORT_INTERNAL; but inspect(), gather(), count_runs() and write_runs() take keys of 1 and 2 bytes as well,
- *          and count_keys() and write_counted() no others. Counts are int64_t and may be 0 or beyond 2^32. Pointers to
- *          keys are aligned to the key size only.
+ * Keys     unsigned codes in ascending order (kernels/base/keytype.h). `key_bytes` is 4, 8 or 16; any other width is
+ *          HSORT_INTERNAL. The exceptions: inspect(), gather(), count_runs() and write_runs() also take keys of 1 and 2
+ *          bytes, and count_keys() and write_counted() take only these. Counts are int64_t and may be 0 or beyond 2^32.
+ *          Pointers to keys are aligned to the key size only.
  * Errors   status_fail() with the failing call; texts name no rank (comm_agree() adds it). A failed asynchronous call
- *          may be reported by a later one on the engine. */
+ *          may be reported by a later call on the engine. */
 #ifndef ENGINE_H
 #define ENGINE_H
 
@@ -37,7 +37,7 @@ extern "C" {
 
 enum engine_stream { STREAM_WORK, STREAM_OUT, STREAM_IN, ENGINE_STREAMS };
 
-/* Where a pointer of the caller's may be used. */
+/* Where a pointer of the caller's can be used. */
 enum engine_space {
     SPACE_ENGINE, /* kernels can work on it */
     SPACE_HOST,   /* only the host can: keys must be copied */
@@ -49,48 +49,48 @@ struct engine_inspection {
     int64_t first_descent;    /* smallest i >= 1 with key[i] < key[i-1]; the count if there is none */
     key_code first, last;     /* codes of the first and last key; undefined for a count of 0 */
     uint64_t fingerprint[2];  /* sum of key_fingerprint_add() over the keys as they lie in memory */
-    /* of inspect_elements() alone, whose fingerprint is element_digest.h's */
-    int64_t first_unstable;   /* smallest i >= 1 with the code of i - 1, and no greater number; the count if there is none */
+    /* set by inspect_elements() alone; its fingerprint is that of element_digest.h */
+    int64_t first_unstable;   /* smallest i >= 1 with the same code as i - 1 and no greater number; the count if there is none */
     int64_t first_number, last_number;
     uint64_t placed[2];       /* the fingerprint of (element, number) */
 };
 
-/* What a sort takes where its keys are not codes yet. */
+/* What a sort takes if its keys are not codes yet. */
 struct raw_keys {
     struct keymap map;
-    const void *from; /* [count] the keys as they came, engine memory; not changed, unless it is `keys` */
-    bool decode;      /* the result is to be such bits again, in `keys`; otherwise it is codes */
+    const void *from; /* [count] the keys as they came, engine memory; not changed, unless this is `keys` */
+    bool decode;      /* the result is to be bits like those again, in `keys`; otherwise it is codes */
     bool in_scratch;  /* codes are wanted in scratch, if that costs nothing */
-    /* Numbered keys (numbered_keys.h), in sort() and engine_partition_ops; 0: they are not. 1 .. 63: keys of map.key_bytes, 4
-     * or 8, lie at `from`, which overlaps nothing; what is sorted are codes of key_bytes, 8 or 16, as make_codes() makes them of
-     * such a field and of positions from `first` on; both fit. To sort by regions: keys of 4 bytes and codes of 8 alone. With
-     * decode the result is the positions [count] alone, in memory that overlaps nothing. Without it, or if positions is NULL, it
-     * is the codes. */
+    /* For numbered keys (numbered_keys.h), in sort() and engine_partition_ops; 0: the keys are not numbered. 1 .. 63:
+     * keys of map.key_bytes, 4 or 8, lie at `from`, which overlaps nothing. Codes of key_bytes, 8 or 16, are sorted, as
+     * make_codes() makes them of such a field and of positions from `first` on; both fit. A sort by regions takes only
+     * keys of 4 bytes with codes of 8. With decode the result is the positions [count] alone, in memory that overlaps
+     * nothing. Without decode, or if positions is NULL, it is the codes. */
     int position_bits;
     int64_t first;
     int64_t *positions;
 };
 
 enum {
-    ENGINE_ALIGNMENT = 256, /* of its memory, and of what is laid out there */
+    ENGINE_ALIGNMENT = 256, /* of engine memory, and of what is laid out there */
     ENGINE_GATHER_MAX = 1024,
     ENGINE_SEARCH_MAX = 8192,
-    ENGINE_CHUNKS_MAX = 64, /* chunks that a sort with less scratch than keys is cut into at most */
+    ENGINE_CHUNKS_MAX = 64, /* the most chunks that a sort with less scratch than keys is cut into */
     ENGINE_REGIONS = 1024,
     ENGINE_PIECES_MAX = 128,
-    ENGINE_PACK_KEYS = 256, /* of a block of packed keys */
+    ENGINE_PACK_KEYS = 256, /* in a block of packed keys */
     ENGINE_FIELDS_MAX = 8,
     ENGINE_ELEMENT_PARTS = 2,
-    ENGINE_RUN_PARTS = 2048, /* of keys whose runs are found */
+    ENGINE_RUN_PARTS = 2048, /* of the keys whose runs are found */
     ENGINE_MAP_BYTES = 36 << 10,
     ENGINE_SAMPLE_LOG_MIN = 12,
-    ENGINE_SAMPLE_LOG_USUAL = 14, /* up to here a map is made fast, of larger samples for even regions */
+    ENGINE_SAMPLE_LOG_USUAL = 14, /* up to here a map is made fast; larger samples are for even regions */
     ENGINE_SAMPLE_LOG_MAX = 19,
-    ENGINE_PEER_BYTES = 2 << 20, /* of an allocation from which on any engine that exports memory exports it */
-    ENGINE_MOVE_BYTES = 2 << 20  /* that engine_transfer.move() is asked for at most at a time */
+    ENGINE_PEER_BYTES = 2 << 20, /* every engine that exports memory exports allocations from this size on */
+    ENGINE_MOVE_BYTES = 2 << 20  /* the most that engine_transfer.move() is asked for at a time */
 };
 
-/* Elements to look at: the parts of each, which belong together, its key, and its number.
+/* Elements to look at: each has parts that belong together, a key, and a number.
  *
  *     part 0, keys       7   3   3          codes        7 3 3        first_descent 1
  *     part 1, values     a   b   c          numbers      0 9 4        first_unstable 2
@@ -98,15 +98,15 @@ enum {
  *                                           placed       of {7a0 3b9 3c4} */
 struct engine_elements {
     int64_t count;
-    const void *part[ENGINE_ELEMENT_PARTS];    /* [count * part_bytes] engine memory, of no alignment */
+    const void *part[ENGINE_ELEMENT_PARTS];    /* [count * part_bytes] engine memory, any alignment */
     size_t part_bytes[ENGINE_ELEMENT_PARTS];   /* 0: there is no such part */
     struct key_field field[ENGINE_FIELDS_MAX]; /* as make_codes() takes them */
     int field_count;                           /* 0: order is not looked at */
-    const int64_t *index; /* [count] engine memory, 8-byte aligned: the numbers; or NULL: */
-    int64_t first, step;  /* element i has the number first + i * step. Step 0: any equal keys are unstable */
+    const int64_t *index; /* [count] engine memory, 8-byte aligned: the numbers; or NULL */
+    int64_t first, step;  /* without index, element i has the number first + i * step. Step 0: any equal keys are unstable */
 };
 
-/* Elements that are taken by positions: those of two arrays, the second as if it lay behind the first. */
+/* Elements that are taken by position from two arrays, the second as if it lay behind the first. */
 struct engine_take {
     size_t element_bytes; /* 1 .. 131080: two of the largest elements, and a position; 0: nothing is written */
     void *to;             /* [count] engine memory; overlaps nothing */
@@ -117,43 +117,43 @@ struct engine_take {
     int64_t count;
 };
 
-/* Bytes that go between engine memory and the host's side: ordinary host memory, or whatever a function reaches,
- * such as a file. */
+/* Bytes that go between engine memory and the host's side, which is ordinary host memory, or whatever a
+ * function reaches, such as a file. */
 struct engine_transfer {
     char *memory; /* [bytes] engine memory */
     size_t bytes;
-    char *host; /* [bytes] host memory; NULL: move() */
-    /* Bring the bytes at .. at + bytes - 1 of what the function knows to `host`, or take them from there. Called by
-     * several threads at a time, each for other bytes; at - lead is then a multiple of ENGINE_MOVE_BYTES, but for the
-     * first bytes. Errors: status_fail() with a text, in that thread. */
+    char *host; /* [bytes] host memory; NULL: move() reaches the bytes */
+    /* Bring the bytes at .. at + bytes - 1 of what the function knows to `host`, or take them from there. Several
+     * threads call it at a time, each for other bytes, which begin at a border: a multiple of ENGINE_MOVE_BYTES behind
+     * the first border. Only the first bytes do not. Errors: status_fail() with a text, in that thread. */
     hsort_status (*move)(void *user, int64_t at, size_t bytes, void *host);
     void *user;
     int64_t at;  /* of the first byte, for move() */
     size_t lead; /* how far the first byte lies behind a border in what move() reaches: in its file */
-    bool joins;  /* move() knows no borders: it may be given any place in host memory. Transfers of host memory all do */
+    bool joins;  /* move() knows no borders: it may be given any place in host memory. All transfers of host memory join */
 };
 
-/* What another process needs to map memory of this engine's kind: engine_peer_ops.export_memory(). Plain
- * bytes: it travels. */
+/* What another process needs to map memory of this engine's kind; engine_peer_ops.export_memory() makes it. Plain
+ * bytes, so it can be sent. */
 struct engine_peer_handle {
     unsigned char allocation[64]; /* names the allocation; never the same for two that lived in this job */
     uint64_t offset, bytes;       /* of the memory in the allocation; of the whole allocation */
-    int32_t lasting;              /* 1: memory of alloc(), gone only at free(); 0: the caller's, gone when the caller likes */
+    int32_t lasting;              /* 1: memory of alloc(), gone only at free(); 0: the caller's, which may go at any time */
 };
 
-/* Which region of ENGINE_REGIONS a key belongs to: a function of its code that never falls as codes rise.
- * Plain bytes: it travels, between engines of one name. */
+/* Which region of ENGINE_REGIONS a key belongs to: a function of its code that never falls as codes rise. Plain bytes,
+ * so it can be sent, between engines of one name. */
 struct engine_map {
     key_code bytes[ENGINE_MAP_BYTES / sizeof(key_code)]; /* aligned for keys of any width */
 };
 
-/* Runs of equal keys: keys that lie one behind the other and have equal bits. A run begins at its head, a key that differs
- * from the one before it. The keys are a part of all; of the others some may belong to the same runs.
+/* Runs of equal keys: keys that lie one behind the other and have equal bits. A run begins at its head, a key that
+ * differs from the one before it. The keys here are a part of all keys; some of the others may belong to the same runs.
  *
  *     before     5                              of another engine, say
  *     keys         5 5 7 7 7 9                  position 10
  *     found      2: 7 and 9                     first_head 2
- *     unique     7 9        first   12 15       end 20: it is there that no 9 follows
+ *     unique     7 9        first   12 15       end 20: where the run of 9 ends
  *     ids        3 3 4 4 4 5                    first_id 4
  *                           counts  3 5 */
 struct engine_runs {
@@ -165,27 +165,27 @@ struct engine_runs {
     /* found by count_runs() */
     int64_t found;      /* heads */
     int64_t first_head; /* where in `keys` the first of them is; the count if there is none */
-    int64_t part_heads[ENGINE_RUN_PARTS]; /* of parts of the keys: what the engine itself has to know again */
+    int64_t part_heads[ENGINE_RUN_PARTS]; /* of parts of the keys: what the engine itself needs again */
     int64_t part_first[ENGINE_RUN_PARTS];
 
     /* given to write_runs() */
     int64_t position; /* of keys[0] among all keys */
     int64_t end;      /* where among all keys the last run that begins here ends */
-    int64_t first_id; /* of the first run that begins here; a run that began before has the one below */
-    /* Written; each may be NULL. Engine memory; they overlap neither each other nor the keys. */
+    int64_t first_id; /* of the first run that begins here; a run that began before has the id below */
+    /* Written; each may be NULL. Engine memory; the arrays overlap neither each other nor the keys. */
     void *unique;    /* [found] the heads */
     int64_t *first;  /* [found] their positions among all keys */
     int64_t *counts; /* [found] keys in each of their runs */
     int64_t *ids;    /* [count] number of each key's run */
 };
 
-/* Keys in order, that lie nowhere: of each value so many. Of 3 7 7 7 9:
+/* Keys in order that lie nowhere: only how many there are of each value. For 3 7 7 7 9:
  *
  *     keys       3 7 9
  *     ends       1 4 5       behind the last of each
- *     positions  2, 3 .. 4   are written as 7 7 */
+ *     positions  2 .. 3      are written as 7 7 */
 struct engine_counted {
-    const void *keys;    /* [values] engine memory, of the width that is said beside */
+    const void *keys;    /* [values] engine memory, of the width that the call says */
     const int64_t *ends; /* [values] engine memory, rising */
     int64_t values;
 };
@@ -194,42 +194,44 @@ struct input; /* kernels/base/input_draw.h */
 struct engine;
 struct engine_event; /* a point in a stream's work */
 
-/* When a stream came to a point in its work. */
+/* When a stream reached a point in its work. */
 struct engine_timing_ops {
-    /* As event_create(), but the event keeps its time, too. event_record() and event_destroy() are for both kinds. */
+    /* As event_create(), but the event keeps its time, too. event_record() and event_destroy() take both kinds. */
     hsort_status (*create)(struct engine *engine, struct engine_event **event);
-    /* Seconds from one such event to another, on any streams, which have passed both. Negative: it was the other way round. */
+    /* Seconds from one such event to another, on any streams; the streams have passed both. Negative: `to` came before
+     * `from`. */
     hsort_status (*seconds)(struct engine *engine, struct engine_event *from, struct engine_event *to, double *seconds);
 };
 
 /* Memory of other processes. */
 struct engine_peer_ops {
-    /* Name the place of `memory` for other processes: memory of alloc(), or of the caller's on this device.
-     * Errors HSORT_ARGUMENT, without a text, if it is of a kind that cannot be mapped (host, managed or pool
-     * memory), or in an allocation of less than ENGINE_PEER_BYTES. */
+    /* Name the place of `memory` for other processes: it is memory of alloc(), or the caller's memory on this device.
+     * Errors HSORT_ARGUMENT, without a text, if it is of a kind that cannot be mapped (host, managed or pool memory),
+     * or in an allocation of less than ENGINE_PEER_BYTES. */
     hsort_status (*export_memory)(struct engine *engine, const void *memory,
                                   struct engine_peer_handle *handle);
 
-    /* Map another process's allocation whole: *memory is where its first byte appears, and copy() and kernels
-     * can read it there; NULL after an error. Takes long, so it is for the caller to keep; one handle is not
-     * opened twice at a time, nor a handle of this process. Errors HSORT_CUDA: no path between the devices,
-     * or none for this process. */
+    /* Map the whole of another process's allocation: *memory is where its first byte appears, and copy() and kernels
+     * can read it there; NULL after an error. The call takes long, so the caller keeps the mapping. A handle must not
+     * be open twice at a time, and must not be of this process. Errors HSORT_CUDA: no path between the devices, or none
+     * for this process. */
     hsort_status (*open)(struct engine *engine, const struct engine_peer_handle *handle, void **memory);
 
-    /* End the mapping; nothing may be reading it. The owner must not free the allocation before (CUDA leaves
+    /* End the mapping; nothing may be reading it. The owner must not free the allocation before that (CUDA leaves
      * undefined what happens then). NULL is fine. */
     void (*close)(struct engine *engine, void *memory);
 };
 
-/* Keys in fewer bytes, to be sent. Of each block of ENGINE_PACK_KEYS the first one, and of each key the difference to the
- * one before it, of as many bits as the largest of the block takes; of keys in no order the smallest one, and differences to that.
- * Blocks of 4:
+/* Keys packed into fewer bytes, to be sent. For each block of ENGINE_PACK_KEYS keys, the first key is stored, and for
+ * each key the difference to the key before it, in as many bits as the largest difference of the block takes. For keys
+ * in no order, the smallest key of the block is stored, and differences to it. Blocks of 4:
  *
  *     keys         50 53 53 57   90 91              the last block is short           53 57 50 53   91 90
  *     differences  0 3 0 4       0 1                                                  3 7 0 3       1 0
  *     packed       50 90 | 1 2 1 | 12 bits and a gap | 2 bits and a gap               50 90 | 1 2 1 | ...
- * first [blocks] keys; ends [blocks + 1]: words up to the end of each block, and the width of the last one; the words. Ends
- * and words have 4 bytes. Value i of a block has the bits i * width .. of its words, the lowest first. */
+ * The parts are: first [blocks] keys; ends [blocks + 1], the number of words up to the end of each block, and the width
+ * of the last block; the words. Ends and words have 4 bytes. Value i of a block has the bits from i * width on of its
+ * words, the lowest first. */
 struct engine_packing {
     const void *from; /* pack: keys [count]; unpack: what they are packed to, [*bytes] */
     void *to;         /* pack: [count * key_bytes], aligned as keys are; unpack: keys [count] */
@@ -238,15 +240,17 @@ struct engine_packing {
     bool to_smallest; /* the differences are to the smallest of a block; the same for pack and unpack */
 };
 
-/* Many at a time, packings [number], read in the call. All `from` and `to` are engine memory, and no `to` overlaps another array. */
+/* Both functions take many packings [number] at a time, which are read in the call. All `from` and `to` are engine
+ * memory, and no `to` overlaps another array. */
 struct engine_pack_ops {
-    /* Keys best in order, or close to each other; others come back as exactly. Where that saves no bytes, they are copied. unpack(): the way back. Of bytes
-     * that pack() has not made come some keys, and nothing outside is touched. */
+    /* Keys are best in order, or close to each other; others come back just as exactly. If packing saves no bytes, the
+     * keys are copied. unpack() is the way back. Bytes that pack() has not made become some keys, and nothing outside
+     * is touched. */
     hsort_status (*pack)(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number);
     hsort_status (*unpack)(struct engine *engine, int key_bytes, const struct engine_packing *packings, int number);
 };
 
-/* Sorts of other libraries, to measure beside. X(name, word) */
+/* Sorts of other libraries, measured for comparison. X(name, word) */
 #define ENGINE_YARDSTICK_LIST(X)                                                       \
     X(YARDSTICK_CUB, "cub")             /* cub::DeviceRadixSort of the CUDA Toolkit */ \
     X(YARDSTICK_LIBCUSORT, "libcusort") /* where the build was given its header */
@@ -258,24 +262,24 @@ enum engine_yardstick {
         ENGINE_YARDSTICKS
 };
 
-/* What only measurements need: other libraries' sorts, and generated keys, which a device makes in the time
- * that copying them to it would take many times over. */
+/* What only measurements need: other libraries' sorts, and generated keys, which a device makes many times faster than
+ * they could be copied to it. */
 struct engine_yardstick_ops {
-    /* Is it in this build, and does it sort keys of this type? Pure. */
+    /* Is the library in this build, and does it sort keys of this type? Pure. */
     bool (*has)(enum engine_yardstick which, hsort_type type);
 
-    /* Bytes of workspace that it needs for so many keys, aligned to 256 bytes; never 0. */
+    /* Bytes of workspace that its sort needs for `count` keys, aligned to 256 bytes; never 0. */
     hsort_status (*workspace)(struct engine *engine, enum engine_yardstick which, hsort_type type,
                               int64_t count, size_t *bytes);
 
-    /* Sort keys [count] of a type, ascending, as the library does it for who has two buffers: floats by their
-     * bits, but for zeros, which are equal. keys, scratch [count] in engine memory, both overwritten; *sorted
-     * is set to whichever of them holds the result. Waits for the result. */
+    /* Sort keys [count] of a type, ascending, as the library does it with two buffers: floats by their bits, except
+     * zeros, which are equal. keys, scratch [count] in engine memory, both overwritten; *sorted is set to whichever of
+     * them holds the result. Waits for the result. */
     hsort_status (*sort)(struct engine *engine, enum engine_yardstick which, hsort_type type, void *keys,
                          void *scratch, int64_t count, void *workspace, size_t workspace_bytes,
                          void **sorted);
 
-    /* *different = of keys a and b [count], how many are not the same number. Waits for the result. */
+    /* *different = how many of the keys a and b [count] are not the same number. Waits for the result. */
     hsort_status (*compare)(struct engine *engine, hsort_type type, const void *a, const void *b,
                             int64_t count, int64_t *different);
 
@@ -288,13 +292,13 @@ struct engine_ops {
     const char *name;
     hsort_engine kind; /* never HSORT_ENGINE_AUTO */
 
-    /* What not every engine can do; NULL where it cannot. */
+    /* What not every engine can do; NULL if this one cannot. */
     const struct engine_peer_ops *peer;           /* map memory of other processes */
     const struct engine_partition_ops *partition; /* sort by regions (engine_partition.h) */
     const struct engine_pack_ops *packing;        /* keys in fewer bytes */
     const struct engine_pair_ops *pairs;          /* sort keys with a value each (engine_pairs.h) */
     const struct engine_yardstick_ops *yardstick; /* be measured beside other libraries */
-    const struct engine_timing_ops *timing;       /* time streams; an engine without them is done when a call is */
+    const struct engine_timing_ops *timing;       /* time streams; an engine without it is done when a call returns */
 
     /* Free the engine. Memory it handed out must have been given back. */
     void (*close)(struct engine *engine);
@@ -311,10 +315,10 @@ struct engine_ops {
     hsort_status (*alloc_host)(struct engine *engine, size_t bytes, void **memory);
     void (*free_host)(struct engine *engine, void *memory); /* NULL is fine */
 
-    /* Make host memory [bytes] of the caller's such that copies from and to it run asynchronously. False if
-     * that cannot be had, which is no error: they then run in the call. Unpinned before it is unmapped. */
+    /* Pin the caller's host memory [bytes], so that copies from and to it run asynchronously. False if it cannot be
+     * pinned, which is no error: copies then run in the call. It must be unpinned before it is unmapped. */
     bool (*pin)(struct engine *engine, void *memory, size_t bytes);
-    void (*unpin)(struct engine *engine, void *memory); /* that pin() was true for */
+    void (*unpin)(struct engine *engine, void *memory); /* memory that pin() was true for */
 
     /* Bytes of engine memory that alloc() could hand out now. Host: what the system says is available. */
     hsort_status (*memory_free)(struct engine *engine, size_t *bytes);
@@ -324,15 +328,14 @@ struct engine_ops {
 
     /* ---- streams ---- */
 
-    /* Copy [bytes] between engine and host memory, in any direction; they do not overlap. Asynchronous on
-     * `stream` if host memory is from alloc_host(); from and to other host memory it may be done in the
-     * call. */
+    /* Copy [bytes] between engine and host memory, in any direction; the two ranges do not overlap. Asynchronous on
+     * `stream` if the host memory is from alloc_host(); from and to other host memory the copy may be done in the call. */
     hsort_status (*copy)(struct engine *engine, enum engine_stream stream, void *to, const void *from, size_t bytes);
 
-    /* Do transfers in [in_count] into and out [out_count] out of engine memory, by all cores of the rank, both
-     * directions at once. They do not overlap; the lists are read in the call. Those that go out wait for what
-     * STREAM_OUT waits for, and are complete on return. Those that come in wait for what STREAM_IN waits for; on
-     * return the host's bytes have been read, and the rest is work of STREAM_IN.
+    /* Do the transfers in [in_count] into engine memory and out [out_count] out of it, by all cores of the rank, both
+     * directions at once. They do not overlap; the lists are read in the call. Transfers out wait for what STREAM_OUT
+     * waits for, and are complete on return. Transfers in wait for what STREAM_IN waits for; on return the host's bytes
+     * have been read, and the rest is work of STREAM_IN.
      * Errors   HSORT_HOST_MEMORY, HSORT_CUDA, those of move(); other transfers are then done in part. */
     hsort_status (*transfer)(struct engine *engine, const struct engine_transfer *in, int in_count,
                              const struct engine_transfer *out, int out_count);
@@ -344,36 +347,35 @@ struct engine_ops {
     hsort_status (*stream_wait_event)(struct engine *engine, enum engine_stream stream,
                                       struct engine_event *event);
 
-    /* Order STREAM_WORK after the work already in the caller's stream (a cudaStream_t or NULL). Host:
+    /* Order STREAM_WORK after the work already in the caller's stream (a cudaStream_t or NULL). The host engine does
      * nothing. */
     hsort_status (*stream_wait_caller)(struct engine *engine, void *stream);
 
     /* Wait on the host until a stream has nothing left to do; reports what failed in it. */
     hsort_status (*stream_synchronize)(struct engine *engine, enum engine_stream stream);
 
-    /* ---- work on keys, asynchronous on STREAM_WORK where not said otherwise ---- */
+    /* ---- work on keys, asynchronous on STREAM_WORK unless said otherwise ---- */
 
     /* to[i] = code of from[i]; decode is the inverse. `to` may be `from`. [count] each. */
     hsort_status (*encode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
     hsort_status (*decode)(struct engine *engine, struct keymap map, void *to, const void *from, int64_t count);
 
-    /* Bytes of workspace that sort() needs besides keys and scratch; they do for fewer keys too, with scratch for all. `rung` -1: the
-     * one chosen for these sizes.
-     * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has, or that needs
-     * more scratch. */
+    /* Bytes of workspace that sort() needs besides keys and scratch; they suffice for fewer keys too, with scratch for
+     * all of them. `rung` -1: the rung chosen for these sizes.
+     * Errors HSORT_ARGUMENT for a rung that this engine does not have, naming those it has, or for a rung that needs more
+     * scratch. */
     hsort_status (*sort_workspace)(struct engine *engine, int rung, int key_bytes, int64_t count,
                                    int64_t scratch_count, size_t *bytes);
 
-    /* Sort codes ascending. keys [count], scratch [scratch_count] in engine memory, both overwritten;
-     * workspace as said above, aligned to 256 bytes. *sorted is set, before the work is done, to whichever of
-     * keys and scratch will hold the result. raw NULL: keys holds codes. Otherwise encode(), sort() and
-     * decode() in one, which saves passes over the keys where a rung can encode what it loads first and
-     * decode what it stores last. A radix rung wants scratch_count >= count. With less it sorts chunks and
-     * merges them in place (in_place.h); the result is then in keys, and the call waits for some of the work.
-     * With less than 1 / ENGINE_CHUNKS_MAX of count, only a network sorts, which needs no scratch at all;
-     * rung -1 takes one. The cuda engine has none for keys of 16 bytes: HSORT_DEVICE_MEMORY.
-     * Of numbered keys, make_codes(), sort() and split_codes() in one: keys and scratch have room for codes, and if raw
-     * wants positions, *sorted is raw->positions. */
+    /* Sort codes ascending. keys [count], scratch [scratch_count] in engine memory, both overwritten; workspace as said
+     * above, aligned to 256 bytes. *sorted is set, before the work is done, to whichever of keys and scratch will hold
+     * the result. raw NULL: keys holds codes. Otherwise this is encode(), sort() and decode() in one, which saves
+     * passes over the keys if a rung can encode what it loads first and decode what it stores last. A radix rung wants
+     * scratch_count >= count. With less it sorts chunks and merges them in place (in_place.h); the result is then in
+     * keys, and the call waits for some of the work. With less than 1 / ENGINE_CHUNKS_MAX of count, only a network
+     * sorts, which needs no scratch at all; rung -1 takes one. The cuda engine has no network for keys of 16 bytes:
+     * HSORT_DEVICE_MEMORY. For numbered keys, this is make_codes(), sort() and split_codes() in one: keys and scratch
+     * have room for codes, and if raw wants positions, *sorted is raw->positions. */
     hsort_status (*sort)(struct engine *engine, int rung, int key_bytes, void *keys, void *scratch,
                          int64_t scratch_count, int64_t count, void *workspace, const struct raw_keys *raw,
                          void **sorted);
@@ -384,20 +386,18 @@ struct engine_ops {
     hsort_status (*merge)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
                           int64_t b_count, void *out);
 
-    /* Merge k >= 1 runs that lie one behind the other: run i is runs[run_offset[i]] .. runs[run_offset[i + 1]
-     * - 1].
-     *   runs, out  [run_offset[k]] each, engine memory, no overlap; both may be overwritten
-     *   run_offset     [k + 1] on the host, ascending from 0; read in the call. Empty runs are fine
-     *   merged     [1] set, before the work is done, to whichever of `runs` and `out` will hold the result; if no two
-     *              runs hold keys that is `runs`, and nothing is done
-     * Equal keys: in the order of the runs. Runs that are not sorted: as for merge(), and keys may be
-     * lost. */
+    /* Merge k >= 1 runs that lie one behind the other: run i is runs[run_offset[i]] .. runs[run_offset[i + 1] - 1].
+     *   runs, out   [run_offset[k]] each, engine memory, no overlap; both may be overwritten
+     *   run_offset  [k + 1] on the host, ascending from 0; read in the call. Empty runs are fine
+     *   merged      [1] set, before the work is done, to whichever of `runs` and `out` will hold the result; if no two
+     *               runs hold keys, that is `runs`, and nothing is done
+     * Equal keys: in the order of the runs. Runs that are not sorted: as for merge(), and keys may be lost. */
     hsort_status (*merge_runs)(struct engine *engine, int key_bytes, void *runs, const int64_t *run_offset, int k,
                                void *out, void **merged);
 
-    /* Where a merge of two runs, a [a_count] and b [b_count], stands after its first `outputs` keys, 0 ..
-     * a_count + b_count: *from_a of them are of a; equal keys: those of a first. Of runs that are not sorted
-     * it is some number that the counts allow. Waits for the result. */
+    /* Where a merge of two runs, a [a_count] and b [b_count], stands after its first `outputs` keys, 0 .. a_count +
+     * b_count: *from_a of these are of a; equal keys: those of a first. For runs that are not sorted, it is some number
+     * that the counts allow. Waits for the result. */
     hsort_status (*cut)(struct engine *engine, int key_bytes, const void *a, int64_t a_count, const void *b,
                         int64_t b_count, int64_t outputs, int64_t *from_a);
 
@@ -413,18 +413,18 @@ struct engine_ops {
      *   keys               [count] a run, engine memory; count may be 0
      *   probes             [probe_count <= ENGINE_SEARCH_MAX] codes on the host, in any order; wider ones are beyond all keys
      *   less, not_greater  [probe_count] on the host, written
-     * Of keys that are not sorted: some numbers of 0 .. count. Waits for the result. */
+     * For keys that are not sorted, these are some numbers of 0 .. count. Waits for the result. */
     hsort_status (*search)(struct engine *engine, int key_bytes, const void *keys, int64_t count,
                            const key_code *probes, int probe_count, int64_t *less, int64_t *not_greater);
 
     /* ---- elements: keys that something travels with ---- */
 
-    /* codes[i] = the fields of element i, each encoded and shifted, | first + i: unlike for all elements of all
+    /* codes[i] = the fields of element i, each encoded and shifted, | first + i: different for all elements of all
      * ranks, and in the order of (fields, position).
      *   codes          [count] of code_bytes, 8 or 16
      *   fields         [field_count <= ENGINE_FIELDS_MAX], read in the call; their codes overlap neither each other nor
      *                  the position
-     *   position_bits  the lowest ones, which first + i fits; 0: it is left out */
+     *   position_bits  the lowest bits, which first + i fits into; 0: the position is left out */
     hsort_status (*make_codes)(struct engine *engine, int code_bytes, void *codes, int64_t count,
                                const struct key_field *fields, int field_count, int position_bits,
                                int64_t first);
@@ -435,30 +435,30 @@ struct engine_ops {
                                 int position_bits, int64_t *positions, struct keymap map, void *keys);
 
     /* to[i] = from[positions[i] - first].
-     *   outside  [1] host; how many positions lie outside; their to[i] are not written. Waits for the result. NULL: none can,
-     *            and it waits for nothing */
+     *   outside  [1] host; how many positions lie outside; their to[i] are not written. Waits for the result. NULL: no
+     *            position can lie outside, and the call waits for nothing */
     hsort_status (*take)(struct engine *engine, const struct engine_take *take, int64_t *outside);
 
-    /* to[positions[i] - first] = from[i], the inverse: to [to_count]. Where positions are equal, any of their elements
-     * is there, or parts of several. */
+    /* The inverse: to[positions[i] - first] = from[i], to [to_count]. If positions are equal, any of their elements is
+     * there, or parts of several. */
     hsort_status (*place)(struct engine *engine, size_t element_bytes, void *to, int64_t to_count,
                           const void *from, const int64_t *positions, int64_t first, int64_t count,
                           int64_t *outside);
 
-    /* Count the runs that begin among some keys; then write them, of the same keys and `before`. Each waits for the
-     * result. */
+    /* Count the runs that begin among some keys; then write them, for the same keys and `before`. Each call waits for
+     * the result. */
     hsort_status (*count_runs)(struct engine *engine, struct engine_runs *runs);
     hsort_status (*write_runs)(struct engine *engine, const struct engine_runs *runs);
 
     /* ---- keys of 1 and 2 bytes, which are counted and not moved ---- */
 
     /* counts[k] += how often k is among keys [count], as they lie in memory.
-     *   counts  [256], of 2 bytes [65536]; engine memory, 8-byte aligned */
+     *   counts  [256], for keys of 2 bytes [65536]; engine memory, 8-byte aligned */
     hsort_status (*count_keys)(struct engine *engine, int key_bytes, const void *keys, int64_t count,
                                int64_t *counts);
 
-    /* The way back: out [count] = the keys at positions first .. first + count - 1 of those that are counted, all of which
-     * there are. The struct is read in the call, its arrays are when it is done. */
+    /* The way back: out [count] = the keys at positions first .. first + count - 1 of the counted ones; all of these
+     * positions exist. The struct is read in the call, its arrays as the work is done. */
     hsort_status (*write_counted)(struct engine *engine, int key_bytes, const struct engine_counted *counted,
                                   int64_t first, int64_t count, void *out);
 
@@ -473,15 +473,15 @@ struct engine_ops {
 
 struct engine {
     const struct engine_ops *ops;
-    struct traced_engine *traced; /* traced_engine.h; NULL: nobody notes what it does */
+    struct traced_engine *traced; /* traced_engine.h; NULL: nobody records what the engine does */
 };
 
-/* Open the host engine with `threads` >= 1 OpenMP threads. *engine is NULL after an error;
- * engine->ops->close() frees it. With a memory_limit (0: none) it is a device of so many bytes: alloc() fails
- * beyond them, and memory that it has not handed out is SPACE_PINNED. Errors HSORT_HOST_MEMORY. */
+/* Open the host engine with `threads` >= 1 OpenMP threads. *engine is NULL after an error; engine->ops->close() frees
+ * it. With a memory_limit (0: none) it acts as a device of so many bytes: alloc() fails beyond them, and memory that it
+ * has not handed out is SPACE_PINNED. Errors HSORT_HOST_MEMORY. */
 hsort_status engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
-/* ---- CUDA, present in every build: without the CUDA Toolkit there are simply no devices ---------------- */
+/* ---- CUDA, present in every build: without the CUDA Toolkit there are no devices ----------------------- */
 
 struct cuda_device {
     char name[64];
@@ -492,8 +492,8 @@ struct cuda_device {
     int compute;      /* capability, 90 for sm_90 */
 };
 
-/* Devices this process can see. Never an error: 0 without a driver, a GPU or the CUDA build; `why` [bytes]
- * then says which, on one line, and is "" otherwise. Does not create a CUDA context. */
+/* Devices this process can see. Never an error: 0 without a driver, a GPU or the CUDA build; `why` [bytes] then says
+ * which is missing, on one line, and is "" otherwise. Does not create a CUDA context. */
 int cuda_device_count(char *why, size_t bytes);
 
 /* What device `index` is. Errors HSORT_CUDA, HSORT_NO_DEVICE. */

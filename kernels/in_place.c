@@ -1,9 +1,9 @@
-/* Sort with less scratch than keys: chunks, each sorted by a rung that needs scratch of its own size, then
- * merged two and two where they lie. Written against engine.h, so it is one code for all engines.
+/* Sort with less scratch than keys: in chunks, each sorted by a rung that needs scratch of the chunk's size, and then
+ * merged two and two where they lie. The code is written against engine.h, so it serves all engines.
  *
- * Merge two neighbouring runs, a and b. The cut that leaves as many keys on its left as a has tells which
- * keys of a must go right, and as many of b left. The former move into scratch; where they were, and then
- * where those of b were, can be merged into:
+ * To merge two neighbouring runs, a and b: the cut that leaves as many keys on its left as a has tells which keys of a
+ * must go right, and as many keys of b must go left. The keys of a move into scratch. The places where they were, and
+ * then those where the keys of b were, can be merged into:
  *
  *                                                        scratch
  *     1 4 6 9 | 2 3 5 8      the lowest 4: 1 4 and 2 3     . .
@@ -11,28 +11,28 @@
  *     1 2 3 4   . . 5 8      1 4 and 2 3, downwards        6 9
  *     1 2 3 4   5 6 8 9      5 8 and 6 9, upwards          . .
  *
- * Of random runs of equal length a quarter moves, so scratch for a quarter of both is enough; and keys in
- * order move not at all. If more must move than scratch holds, both parts change places, which needs no
- * buffer, and each side is merged like two neighbours again:
+ * Of random runs of equal length a quarter moves, so scratch for a quarter of both is enough; keys in order do not move
+ * at all. If more keys must move than scratch holds, both parts change places, which needs no buffer, and each side is
+ * again merged like two neighbours:
  *
  *     1 4 6 9 | 2 3 5 8  --->  1 4 | 2 3     6 9 | 5 8
  *
- * Such a merge has one run that moved away and one that rests in the place of the result; between the keys
- * already merged and those of the resting run that were not yet read is a gap, as wide as what is left of
- * the moved run. All tiles of a launch run at once, so a launch may write no more than the gap: a window.
- * The gap shrinks with each:
+ * Such a merge has one run that moved away and one that rests in the place of the result. Between the keys already
+ * merged and those of the resting run that are not yet read is a gap, as wide as what is left of the moved run. All
+ * tiles of a launch run at once, so a launch may write no more than the gap: a window. The gap shrinks with each
+ * window:
  *
  *     . . . . 2 3 5 8    moved 1 4 6 9     gap 4: a window of 4 takes 1 4 and 2 3
  *     1 2 3 4 . . 5 8    moved 6 9         gap 2: 5 and 6
  *     1 2 3 4 5 6 . 8    moved 9           gap 1: not worth a launch, so 8 goes aside, into scratch, and out of the way
  *     1 2 3 4 5 6 8 9
  *
- * Going aside costs a second copy of the resting keys, which a window in the gap does not; but without it,
- * one moved key above all resting ones would have each of them take a launch.
+ * Going aside costs a second copy of the resting keys, which a window in the gap does not. But without it, if one moved
+ * key were above all resting ones, each of these would take a launch.
  *
- * Rejected: to add one chunk after the other to what is merged already. Whatever the keys, the smaller run
- * then fits into scratch, and no parts change places, but k chunks take k / 2 passes over all keys, instead
- * of log2(k) and what the swaps take. */
+ * Rejected: adding one chunk after the other to what is merged already. Whatever the keys, the smaller run then fits
+ * into scratch, and no parts change places; but k chunks take k / 2 passes over all keys, instead of log2(k) and what
+ * the swaps take. */
 #include "kernels/in_place.h"
 #include "kernels/base/lesser.h"
 
@@ -60,8 +60,8 @@ static hsort_status copy_keys(const struct in_place *p, char *to, const char *fr
 
 /* ---- a moved run and a resting one --------------------------------------------------------------------- */
 
-/* Merge what a window takes of both runs into out. Through buffer [resting_count], unless NULL, where out
- * would overwrite the keys of the resting run before they are read. */
+/* Merge what a window takes of both runs into out. If out would overwrite keys of the resting run before they are read,
+ * they go through buffer [resting_count]; otherwise that is NULL. */
 static hsort_status merge_window(const struct in_place *p, const char *moved, int64_t moved_count,
                                  const char *resting, int64_t resting_count, char *buffer, char *out)
 {
@@ -72,8 +72,8 @@ static hsort_status merge_window(const struct in_place *p, const char *moved, in
     return p->engine->ops->merge(p->engine, p->key_bytes, moved, moved_count, resting, resting_count, out);
 }
 
-/* Merge `moved` [moved_count], the last keys of scratch, with the run in the last places of out [moved_count
- * + resting_count]. Upwards: the gap lies below the resting run, and free scratch below `moved`. */
+/* Merge `moved` [moved_count], the last keys of scratch, with the run in the last places of out [moved_count +
+ * resting_count]. Goes upwards: the gap lies below the resting run, and free scratch lies below `moved`. */
 static hsort_status merge_up(const struct in_place *p, char *moved, int64_t moved_count,
                              int64_t resting_count, char *out)
 {
@@ -97,9 +97,9 @@ static hsort_status merge_up(const struct in_place *p, char *moved, int64_t move
     return HSORT_OK;
 }
 
-/* Merge the run in the first places of out [resting_count + moved_count] with `moved` [moved_count], which
- * lies above. Downwards, from the last keys of both. The last moved_count keys of scratch are taken: free
- * places are below them, or where keys of `moved` were that are merged already. */
+/* Merge the run in the first places of out [resting_count + moved_count] with `moved` [moved_count], which lies above.
+ * Goes downwards, from the last keys of both. The last moved_count keys of scratch are taken: free places are below
+ * them, or where keys of `moved` were that are merged already. */
 static hsort_status merge_down(const struct in_place *p, char *moved, int64_t moved_count,
                                int64_t resting_count, char *out)
 {
@@ -127,7 +127,7 @@ static hsort_status merge_down(const struct in_place *p, char *moved, int64_t mo
 
 /* ---- neighbours ---------------------------------------------------------------------------------------- */
 
-/* Merge the runs keys [a_count] and, right behind it, [b_count]. */
+/* Merge the run keys [a_count] and the run [b_count] right behind it. */
 static hsort_status merge_neighbours(const struct in_place *p, char *keys, int64_t a_count, int64_t b_count)
 {
     const struct engine_ops *ops = p->engine->ops;
@@ -136,7 +136,7 @@ static hsort_status merge_neighbours(const struct in_place *p, char *keys, int64
     if (a_count == 0 || b_count == 0)
         return HSORT_OK;
     TRY(ops->cut(p->engine, p->key_bytes, keys, a_count, b, b_count, a_count, &stay));
-    const int64_t change = a_count - stay; // keys of a that must go right, and of b left
+    const int64_t change = a_count - stay; // so many keys of a must go right, and of b left
     char *going = key_place(p, keys, stay);
     if (change == 0)
         return HSORT_OK;

@@ -1,5 +1,6 @@
-/* Sorting with scratch for a part of the keys only: in chunks that fit it, merged in place (in_place.c says
- * how). Both engines sort like this when sort() is given less scratch than keys; so are runs merged that have come from other ranks. */
+/* Sorting with scratch for only a part of the keys: in chunks that fit it, merged in place (in_place.c says how). Both
+ * engines sort like this when sort() is given less scratch than keys. Runs that have come from other ranks are merged
+ * like this, too. */
 #ifndef IN_PLACE_H
 #define IN_PLACE_H
 
@@ -9,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Keys of the largest chunk when count > 0 keys are cut evenly into as few as fit scratch of `scratch_count`;
- * 0 if that takes more than ENGINE_CHUNKS_MAX. */
+/* Keys of the largest chunk if count > 0 keys are cut evenly into the fewest chunks that fit scratch of
+ * `scratch_count`; 0 if that takes more than ENGINE_CHUNKS_MAX. */
 int64_t in_place_chunk(int64_t count, int64_t scratch_count);
 
 /* Sort codes [count] ascending; the result is in keys. On STREAM_WORK, but waits for it now and then.

@@ -1,8 +1,8 @@
 #include "kernels/spare_memory.h"
 
-enum { WASTE = 4 }; // a block is not given to who wants less than this part of it
+enum { WASTE = 4 }; // a block is not given to a call that wants less than this part of it
 
-/* The smallest block that does, or NULL. */
+/* The smallest block that is large enough and not too large, or NULL. */
 static struct spare_block *find_block(struct spare_memory *spare, size_t bytes)
 {
     const size_t waste = spare->exact ? 1 : WASTE;
@@ -14,8 +14,8 @@ static struct spare_block *find_block(struct spare_memory *spare, size_t bytes)
     return found;
 }
 
-/* The block that is to be replaced by one of so many bytes is the largest idle one that is too small; else a context whose calls
- * grow would keep one of each size. */
+/* Free the block that one of so many bytes is to replace: the largest idle one that is too small. Otherwise a context
+ * whose calls grow would keep one block of each size. */
 static void drop_outgrown(struct spare_memory *spare, size_t bytes)
 {
     struct spare_block *found = NULL;
@@ -45,7 +45,8 @@ size_t spare_idle_bytes(const struct spare_memory *spare)
     return bytes;
 }
 
-/* Not by a second try: a failure of alloc() is never one that did not count. */
+/* The free bytes are asked for, instead of trying alloc() a second time: a failure of alloc() is never one that does
+ * not count. */
 hsort_status spare_make_room(struct spare_memory *spare, size_t bytes)
 {
     size_t free_bytes;

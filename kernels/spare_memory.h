@@ -1,5 +1,5 @@
-/* Engine memory that a call takes, gives back, and the next one takes again: to get gigabytes from a driver takes longer than
- * to sort them. No other process maps such memory. */
+/* Engine memory that a call takes and gives back, and the next one takes again: getting gigabytes from a driver takes
+ * longer than sorting them. No other process maps such memory. */
 #ifndef SPARE_MEMORY_H
 #define SPARE_MEMORY_H
 
@@ -13,22 +13,22 @@ struct spare_block {
     bool taken;
 };
 
-/* All 0 but for the engine, at first. */
+/* All 0 at first, except the engine. */
 struct spare_memory {
     struct engine *engine;
-    bool exact; /* memory is short: blocks go to who wants all of them */
+    bool exact; /* memory is short: a block goes only to a call that wants all of it */
     struct spare_block block[SPARE_BLOCKS];
 };
 
-/* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes. A new block takes the place of the
- * largest smaller one that nobody has; where there is no memory left, all that nobody has are freed for it. Errors: those of the
- * engine's alloc(). */
+/* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes. A new block replaces
+ * the largest smaller one that nobody has; if there is no memory left, all blocks that nobody has are freed for it.
+ * Errors: those of the engine's alloc(). */
 hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory);
 
-/* If the engine has not so many bytes left, free the blocks that nobody has. Errors: those of its memory_free(). */
+/* If the engine does not have so many bytes left, free the blocks that nobody has. Errors: those of its memory_free(). */
 hsort_status spare_make_room(struct spare_memory *spare, size_t bytes);
 
-/* NULL is fine. */
+/* Give memory of spare_take() back. NULL is fine. */
 void spare_give(struct spare_memory *spare, void *memory);
 
 /* Bytes of the blocks that nobody has. */
@@ -43,12 +43,12 @@ struct kept_memory {
     size_t bytes;
 };
 
-/* Have at least so many bytes. If it grows, what was in it is lost, and other processes have unmapped it before; blocks that nobody
- * has make way where the engine has not so many bytes left. After an error there is none. Errors: those of the engine's
- * memory_free() and alloc(). */
+/* Have at least so many bytes. If the memory grows, its contents are lost, and other processes have unmapped it before;
+ * blocks that nobody has are freed if the engine does not have so many bytes left. After an error there is no memory.
+ * Errors: those of the engine's memory_free() and alloc(). */
 hsort_status kept_reserve(struct kept_memory *kept, struct spare_memory *spare, size_t bytes);
 
-/* Free it; none is fine. */
+/* Free the memory; none is fine. */
 void kept_drop(struct kept_memory *kept, struct engine *engine);
 
 #endif

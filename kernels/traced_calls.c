@@ -1,7 +1,8 @@
-/* Each function of an engine with a span around it. One that is missing here is called as ever, and leaves no span. */
+/* Each function of an engine with a span around it. A function that is missing here is called as ever, and leaves no
+ * span. */
 #include "kernels/traced_calls.h"
 
-/* On STREAM_WORK, of keys. */
+/* Begin a call on STREAM_WORK, for keys. */
 static struct traced_call begin_work(struct engine *engine, const char *name, int64_t keys)
 {
     return traced_begin(engine, STREAM_WORK, name, keys, -1);
@@ -353,7 +354,7 @@ static hsort_status traced_unpack(struct engine *engine, int key_bytes, const st
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
-/* The groups that not every engine has. */
+/* Wrap the groups of functions that not every engine has. */
 static void wrap_groups(struct traced_tables *t, const struct engine_ops *own)
 {
     if (own->peer) {
@@ -396,7 +397,7 @@ void traced_wrap(struct traced_tables *t, const struct engine_ops *own)
     t->ops.pin = traced_pin;
     t->ops.copy = traced_copy;
     t->ops.transfer = traced_transfer;
-    if (own->timing) // else there is nothing to wait for
+    if (own->timing) // otherwise there is nothing to wait for
         t->ops.stream_synchronize = traced_stream_synchronize;
     t->ops.encode = traced_encode;
     t->ops.decode = traced_decode;

@@ -5,7 +5,7 @@
 #include "kernels/base/trace.h"
 #include "kernels/engine.h"
 
-/* Functions of an engine, with those of traced_calls.c in place of some. */
+/* The functions of an engine, some of them replaced by those of traced_calls.c. */
 struct traced_tables {
     struct engine_ops ops;
     struct engine_peer_ops peer;
@@ -23,7 +23,7 @@ struct traced_call {
     struct trace_span *thread, *stream[ENGINE_STREAMS];
 };
 
-/* Begin a call on a stream, or on one of the two above. keys, bytes: -1: nothing to say. */
+/* Begin a call on a stream, or with one of the two values above. keys, bytes: -1: nothing to say. */
 struct traced_call traced_begin(struct engine *engine, int stream, const char *name, int64_t keys,
                                 int64_t bytes);
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { LOOKS = 8 }; // at both clocks, of which the shortest counts
+enum { LOOKS = 8 }; // looks at both clocks; the shortest counts
 
 /* A moment of a stream, whose time goes to *where. */
 struct stream_mark {
@@ -31,7 +31,7 @@ struct traced_engine {
 
 /* ---- marks of streams ---------------------------------------------------------------------------------- */
 
-/* Make room for one more mark; false: there is none. */
+/* Make room for one more mark; false: there is no room. */
 static bool grow_marks(struct engine *engine, struct traced_engine *t)
 {
     if (t->count == t->room) {
@@ -51,8 +51,8 @@ static bool grow_marks(struct engine *engine, struct traced_engine *t)
     return true;
 }
 
-/* Where the stream is now is to be the time *where, which is 0 until it is known. A mark that cannot be had is none: a sort does
- * not fail for it. */
+/* Mark where the stream is now: *where becomes the time of that, and is 0 until the time is known. A mark that cannot
+ * be made is left out: a sort does not fail because of it. */
 static void mark_stream(struct engine *engine, enum engine_stream stream, int64_t *where)
 {
     struct traced_engine *t = engine->traced;
@@ -96,8 +96,8 @@ static hsort_status look_at_clocks(struct engine *engine, struct clock_look *loo
     return status;
 }
 
-/* Times of all marks of a stream, in ns of the engine's clock from the first look on. Each is found from the one before it, as the
- * time between two events that are far apart is told with few digits. */
+/* Find the times of all marks of a stream, in ns of the engine's clock from the first look on. Each is found from the
+ * one before it, because the time between two events that are far apart has few digits. */
 static hsort_status time_stream(struct engine *engine, enum engine_stream stream)
 {
     struct traced_engine *t = engine->traced;
@@ -114,10 +114,10 @@ static hsort_status time_stream(struct engine *engine, enum engine_stream stream
     return HSORT_OK;
 }
 
-/* From the engine's clock to the host's: the two looks lie on a line.
+/* Convert times from the engine's clock to the host's: the two looks lie on a line.
  *
  *     host     first.host_ns ............ last.host_ns
- *     engine   0 ........................ passed_ns          */
+ *     engine   0 ........................ passed_ns */
 static void tell_in_host_time(struct traced_engine *t, const struct clock_look *last, double passed_ns)
 {
     const double rate = passed_ns > 0 ? (double)(last->host_ns - t->first.host_ns) / passed_ns : 1;
@@ -195,7 +195,7 @@ struct traced_call traced_begin(struct engine *engine, int stream, const char *n
     return call;
 }
 
-// After a failure nothing more is asked of the streams: its cause is to be told, and not that of a mark.
+// After a failure nothing more is asked of the streams, so that its cause is reported, and not that of a mark.
 hsort_status traced_end(const struct traced_call *call, hsort_status status)
 {
     for (int stream = 0; stream < ENGINE_STREAMS && status == HSORT_OK; stream++)

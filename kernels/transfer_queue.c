@@ -17,7 +17,7 @@ static bool joins(const struct engine_transfer *transfer)
     return transfer->host || transfer->joins;
 }
 
-/* Does all of the transfer behind the one that is taken fit a chunk that ends with that one? */
+/* Does the whole of the next transfer fit into a chunk that ends with the transfer that is being taken? */
 static bool next_fits(const struct transfer_list *list, const struct transfer_chunk *chunk)
 {
     const struct engine_transfer *last = list->transfer, *next = last + 1;
@@ -68,7 +68,8 @@ bool transfer_next(struct transfer_queue *queue, struct transfer_chunk *chunk)
     return found;
 }
 
-/* Bytes of one transfer, from its byte `at` on. A long one would drive all else from the caches, so it goes past them. */
+/* Move bytes of one transfer, from its byte `at` on. A long transfer would drive all else from the caches, so it goes
+ * past them. */
 static hsort_status move_of_one(const struct engine_transfer *transfer, bool out, size_t at, size_t bytes,
                                 char *host)
 {

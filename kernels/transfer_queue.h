@@ -1,13 +1,13 @@
-/* Who of several threads takes which part of transfers (engine_ops.transfer()), and what becomes of a failure in one
+/* Which of several threads takes which part of transfers (engine_ops.transfer()), and what becomes of a failure in one
  * of them. In host memory, of any engine.
  *
  *     in       |  a0  |  a1  |  a2  | b0 |           chunks end at multiples of ENGINE_MOVE_BYTES, counted from `lead`
  *     out      |  c0  |  c1  |                       before a transfer's first byte, and at its end
  *     taken    a0 c0 a1 c1 a2 b0                     by whoever is free: both directions are under way at all times
  *
- * Where short transfers lie one behind the other in engine memory, a chunk goes on through all of the next ones that
- * fit, as every copy between host and device has a price, however short it is: a2 and b0 above are one chunk, if each
- * lies in host memory or says `joins`. */
+ * If short transfers lie one behind the other in engine memory, a chunk goes on through all of the next ones that fit,
+ * because every copy between host and device has a fixed cost: a2 and b0 above are one chunk, if each lies in host
+ * memory or says `joins`. */
 #ifndef TRANSFER_QUEUE_H
 #define TRANSFER_QUEUE_H
 
@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 struct transfer_list {
-    const struct engine_transfer *transfer; /* [count] that are not all taken; borrowed */
+    const struct engine_transfer *transfer; /* [count] those of which not all is taken; borrowed */
     int count;
     size_t taken; /* bytes of the first */
 };
@@ -42,13 +42,13 @@ struct transfer_chunk {
 void transfer_begin(struct transfer_queue *queue, const struct engine_transfer *in, int in_count,
                     const struct engine_transfer *out, int out_count);
 
-/* The next chunk; false: there is none, or somebody has failed. Any thread. */
+/* Take the next chunk; false: there is none, or some thread has failed. Any thread. */
 bool transfer_next(struct transfer_queue *queue, struct transfer_chunk *chunk);
 
 /* Bring the chunk's bytes to host memory [bytes], or take them from there. Any thread. */
 hsort_status transfer_move(const struct transfer_chunk *chunk, void *host);
 
-/* Nothing more is taken if `status` is a failure of this thread, whose text moves to the queue. Any thread. */
+/* If `status` is a failure of this thread, its text moves to the queue, and nothing more is taken. Any thread. */
 void transfer_note(struct transfer_queue *queue, hsort_status status);
 
 /* End the queue when all threads are done. Returns the first failure, with its text, in the thread that calls. */

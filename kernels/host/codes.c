@@ -8,7 +8,7 @@
 #include <string.h>
 #include "kernels/host/host_engine.h"
 
-/* Half of a code of 16 bytes. gcc makes vectors of such words, of numbers of 16 bytes it does not. */
+/* Half of a code of 16 bytes. gcc makes vectors of such words, but not of numbers of 16 bytes. */
 typedef uint64_t code_word __attribute__((may_alias));
 
 /* ---- a block ------------------------------------------------------------------------------------------- */
@@ -21,7 +21,7 @@ static inline void load_words(const struct key_field *field, int64_t begin, int 
         words[i] = field_word(from, bytes, big_endian);
 }
 
-/* words [count] = the codes of a field of 8 bytes at most, as field_code() has them, at shift 0. */
+/* words [count] = the codes of a field of at most 8 bytes, as field_code() makes them, at shift 0. */
 static void encode_words(const struct key_field *field, int64_t begin, int count, uint64_t *words)
 {
     const struct keymap map = field->map;
@@ -39,7 +39,7 @@ static void encode_words(const struct key_field *field, int64_t begin, int count
             words[i] = keymap_encode_narrow(map, words[i]);
         return;
     }
-    // All others have the same bits flipped in each: those of the code of 0.
+    // All other maps flip the same bits in each word: those of the code of 0.
     const uint64_t flip = mapped           ? keymap_encode_narrow(map, 0)
                           : map.descending ? UINT64_MAX >> (64 - 8 * field->bytes)
                                            : 0;
@@ -47,7 +47,7 @@ static void encode_words(const struct key_field *field, int64_t begin, int count
         words[i] ^= flip;
 }
 
-/* The words of a block of codes; upper ones of codes of 16 bytes alone. */
+/* The words of a block of codes; only codes of 16 bytes have upper ones. */
 struct code_block {
     uint64_t lower[CODE_BLOCK], upper[CODE_BLOCK];
 };
@@ -75,7 +75,7 @@ static void add_field(const struct key_field *field, int64_t begin, int count, i
         block->lower[i] |= words[i] << shift;
     if (code_bytes == 16)
         for (int i = 0; i < count; i++)
-            block->upper[i] |= words[i] >> 1 >> (63 - shift); // 0 of a shift of 0
+            block->upper[i] |= words[i] >> 1 >> (63 - shift); // 0 for a shift of 0
 }
 
 void make_code_block(const struct code_source *source, int code_bytes, void *codes, int64_t begin, int count)

@@ -1,4 +1,4 @@
-/* Keys of 1 and 2 bytes: how often each is there, and writing them anew. Each thread has a part of the keys. */
+/* Keys of 1 and 2 bytes: counting them, and writing them anew. Each thread has a part of the keys. */
 #include <stdlib.h>
 #include "kernels/host/host_engine.h"
 
@@ -28,7 +28,7 @@ static void add_tallies(int threads, const int64_t *tables, int64_t values, int6
             counts[value] += tables[part * values + value];
 }
 
-/* Threads that pay: a table of its own costs each as much as some keys for every value. */
+/* As many threads as pay: each has a table of its own, which costs as much as some keys for every value. */
 static int counting_threads(const struct engine *engine, int64_t count, int64_t values)
 {
     enum { KEYS_PER_VALUE = 8 };
@@ -77,7 +77,7 @@ static int64_t value_at(const struct engine_counted *counted, int64_t position)
     return low;
 }
 
-/* first: the position of out[0]. */
+/* Write out[from] .. out[until - 1]; first: the position of out[0]. */
 static void fill_part(int key_bytes, const struct engine_counted *counted, int64_t first, int64_t from,
                       int64_t until, void *out)
 {

@@ -1,4 +1,4 @@
-/* Elements that something travels with, on the host: moving them to their places, and what they are like. */
+/* Elements, which are keys that something travels with, on the host: moving them to their places, and inspecting them. */
 #include <omp.h>
 #include <string.h>
 #include "kernels/base/element_digest.h"
@@ -8,7 +8,7 @@
 
 static inline void copy_element(char *to, const char *from, size_t bytes)
 {
-    switch (bytes) { // of a constant length it is a move or two, not a call
+    switch (bytes) { // with a constant length, a copy is a move or two, not a call
     case 0:
         break;
     case 4:
@@ -70,7 +70,7 @@ hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, i
     return HSORT_OK;
 }
 
-/* ---- what they are like -------------------------------------------------------------------------------- */
+/* ---- inspecting them ----------------------------------------------------------------------------------- */
 
 static int64_t element_number(const struct engine_elements *elements, int64_t i)
 {
@@ -97,7 +97,8 @@ static uint128 element_code(const struct engine_elements *elements, int64_t i)
     return code;
 }
 
-/* Elements begin ... end - 1, of which the first looks at the one before it, also if that is another thread's. */
+/* Look at elements begin ... end - 1. The first of these is compared with the one before it, even if that is another
+ * thread's. */
 static void look_at_range(const struct engine_elements *elements, int64_t begin, int64_t end,
                           struct engine_inspection *found)
 {
@@ -127,8 +128,8 @@ static void join_inspections(const struct engine_inspection *part, struct engine
         found->first_unstable = part->first_unstable;
 }
 
-/* Not by a critical section: all that have no name are one, and the caller may be in it. Nor does a thread begin with a copy of
- * omp_orig: another one may have joined its part already. */
+/* There is no critical section, because all of those without a name are one, and the caller may be in it. A thread does
+ * not begin with a copy of omp_orig either, because another thread may have joined its part already. */
 #pragma omp declare reduction(join : struct engine_inspection : join_inspections(&omp_in, &omp_out)) \
     initializer(omp_priv = (struct engine_inspection){.first_descent = INT64_MAX, .first_unstable = INT64_MAX})
 

@@ -1,6 +1,6 @@
-/* The `host` engine: kernels/engine.h on CPU cores, by OpenMP. The default where there is no GPU, and the
- * reference for the other engine. Every function is finished when it returns, so streams have no queue and
- * events are always done. */
+/* The `host` engine: kernels/engine.h on CPU cores, by OpenMP. It is the default where there is no GPU, and the
+ * reference for the other engine. Every function has done its work when it returns, so streams have no queue and events
+ * are always done. */
 #include "kernels/host/host_engine.h"
 #include <omp.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ enum {
     TOUCH_STRIDE = 4096, // bytes: the smallest page
     SWAP_KEYS = 512,     // that change places at a time, through the stack
     PARALLEL_SEARCHES = 256,
-    PARALLEL_COPY_BYTES = 1 << 20, // from which on waking the threads pays
-    MOVE_THREADS_MIN = 4           // threads wait for files, too: some more than cores
+    PARALLEL_COPY_BYTES = 1 << 20, // from so many on, waking the threads pays
+    MOVE_THREADS_MIN = 4           // threads wait for files, too, so there may be more than cores
 };
 
 struct engine_event {
@@ -48,9 +48,9 @@ static void host_close(struct engine *engine)
 
 /* ---- memory ---- */
 
-/* The system promises more memory than it has and kills who uses it. So the size is compared with what is
- * there, and every page is touched at once: the next call then sees what this one took, and no page fault
- * falls into a sort. */
+/* The system promises more memory than it has, and kills processes that use it. So the size is compared with what is
+ * available, and every page is touched at once: the next call then sees what this one took, and no page fault falls
+ * into a sort. */
 static hsort_status host_alloc_pages(struct engine *engine, size_t bytes, void **memory)
 {
     *memory = NULL;
@@ -84,7 +84,7 @@ static void host_free_pages(struct engine *engine, void *memory)
     free(memory);
 }
 
-/* Engine memory: the same, but counted where there is a limit. */
+/* Engine memory: the same, but counted if there is a limit. */
 static hsort_status host_alloc(struct engine *engine, size_t bytes, void **memory)
 {
     struct host_engine *host = host_engine_of(engine);
@@ -276,8 +276,7 @@ static hsort_status host_decode(struct engine *engine, struct keymap map, void *
     return HSORT_OK;
 }
 
-/* The rung to sort with: the one asked for, or, for RUNG_CHOSEN, the radix sort if there is scratch for it.
- * */
+/* The rung to sort with: the one asked for, or, for RUNG_CHOSEN, the radix sort if there is scratch for it. */
 static hsort_status choose_rung(int rung, int64_t count, int64_t scratch_count, int *chosen)
 {
     const bool scratch_lacks =

@@ -1,5 +1,5 @@
-/* for_key_widths.h, and before it the widths of keys that are counted: for what only looks at keys where they lie.
- * KEY_CALL_ANY() chooses among them. */
+/* The same as for_key_widths.h, and before it the widths of keys that are counted: for code that only looks at keys
+ * where they lie. KEY_CALL_ANY() chooses among the widths. */
 #include "kernels/base/key_width.h"
 
 #define KEY uint8_t

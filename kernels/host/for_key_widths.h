@@ -1,7 +1,6 @@
-/* Includes the file KEY_WIDTH_BODY once for each width of KEY_WIDTH_LIST, with KEY the key and NAMED(name)
- * its name: of NAMED(sort) come sort_u32(), sort_u64() and sort_u128(), which KEY_CALL() and KEY_RETURN() choose from. A
- * width that lacks here does not compile there. No include guard: every file that has such a body includes
- * this. */
+/* Includes the file KEY_WIDTH_BODY once for each width of KEY_WIDTH_LIST, with KEY the key and NAMED(name) its name:
+ * NAMED(sort) becomes sort_u32(), sort_u64() and sort_u128(), from which KEY_CALL() and KEY_RETURN() choose. A width
+ * that is missing here does not compile there. No include guard: every file that has such a body includes this. */
 #include "kernels/base/key_width.h"
 
 #define KEY uint32_t

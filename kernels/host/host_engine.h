@@ -7,8 +7,8 @@
 #include "kernels/engine.h"
 
 enum {
-    PARALLEL_COUNT = 1 << 14, // keys from which on waking the threads pays
-    PARALLEL_MERGE = 1 << 15  // the same of merges, and of a step of the bitonic network
+    PARALLEL_COUNT = 1 << 14, // from so many keys on, waking the threads pays
+    PARALLEL_MERGE = 1 << 15  // the same for merges, and for a step of the bitonic network
 };
 
 struct host_allocation; /* engine_host.c */
@@ -16,8 +16,8 @@ struct host_allocation; /* engine_host.c */
 struct host_engine {
     struct engine base;
     int threads;
-    size_t memory_limit, bytes_in_use;   /* bytes that alloc() has handed out, where there is a limit (0: none) */
-    struct host_allocation *allocations; /* those, the youngest first */
+    size_t memory_limit, bytes_in_use;   /* bytes that alloc() has handed out, if there is a limit (0: none) */
+    struct host_allocation *allocations; /* of those bytes, the youngest first */
 };
 
 static inline int host_threads(const struct engine *engine)
@@ -25,7 +25,7 @@ static inline int host_threads(const struct engine *engine)
     return ((const struct host_engine *)engine)->threads;
 }
 
-/* Where part `part` of some keys begins, of parts as equal as can be; that of `parts` is the end of all. */
+/* Where part `part` of `count` keys begins, if parts are as equal as can be; part `parts` begins at the end of all. */
 static inline int64_t part_begin(int64_t count, int part, int parts)
 {
     return count / parts * part + (part < count % parts ? part : count % parts);
@@ -38,20 +38,20 @@ static inline int bit_width(uint128 bits)
     return upper ? 128 - __builtin_clzll(upper) : lower ? 64 - __builtin_clzll(lower) : 0;
 }
 
-/* Where a kernel can be made to fail: nothing else lets one fail on the host. */
+/* The place where a kernel can be made to fail: nothing else makes one fail on the host. */
 static inline hsort_status kernel_passes(const char *name)
 {
     return fault_hit(FAULT_KERNEL) ? status_fail(HSORT_INTERNAL, "%s on the host failed", name) : HSORT_OK;
 }
 
-/* The same, where keys are taken: the only place that asks whether the host engine knows their width. */
+/* The same for a kernel that takes keys: the only place that asks whether the host engine knows their width. */
 static inline hsort_status kernel_takes(const char *name, int key_bytes)
 {
     TRY(key_width_check(key_bytes));
     return kernel_passes(name);
 }
 
-/* The same, where keys are looked at as they lie: counted ones, too. */
+/* The same for a kernel that looks at keys as they lie: counted ones, too. */
 static inline hsort_status kernel_looks(const char *name, int key_bytes)
 {
     TRY(any_width_check(key_bytes));
@@ -103,7 +103,7 @@ size_t host_split_workspace(int threads);
 hsort_status host_split_pairs(struct engine *engine, const struct engine_pair_regions *regions, int64_t first,
                               const struct engine_map *map, int64_t *counts);
 
-/* engine_ops of these names: codes.c; and where they fail. */
+/* engine_ops of these names: codes.c; and the check where they fail. */
 hsort_status host_make_codes(struct engine *engine, int code_bytes, void *codes, int64_t count,
                              const struct key_field *fields, int field_count, int position_bits, int64_t first);
 hsort_status host_split_codes(struct engine *engine, int code_bytes, const void *codes, int64_t count,

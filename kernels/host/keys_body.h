@@ -15,7 +15,7 @@ static void NAMED(repeat)(KEY key, KEY *out, int64_t from, int64_t until)
         out[i] = key;
 }
 
-/* Each key looks at the one before it, also if that is another thread's: no descent falls between two. */
+/* Each key is compared with the one before it, even if that is another thread's: no descent falls between two threads. */
 static void NAMED(inspect_each)(int threads, struct keymap map, const KEY *keys, int64_t count,
                                 struct engine_inspection *found)
 {

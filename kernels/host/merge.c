@@ -3,7 +3,7 @@
  * Draw run a downwards and run b to the right; merging walks from the upper left corner to the lower right
  * one, down where the next key is of a, right where it is of b. Diagonal k holds the walk's place after k
  * keys, and a binary search along it finds that place without walking. So all parts of the output have
- * equally many keys, whatever the keys are, and each knows its own pieces of a and b:
+ * equally many keys, whatever the keys are, and each part knows its own pieces of a and b:
  *
  *        b   2   3   3   9
  *      a   o
@@ -16,18 +16,17 @@
  *      8               |
  *                      +---o       o: diagonals 0, 2, 4, 6, 8
  *
- * A thread cuts its part in two once more and merges the halves in step: which key comes next is a chain of
- * loads and comparisons that depend on each other, and the core works on two such chains at a time.
+ * A thread cuts its part in two once more and merges the halves in step: finding the next key takes a chain
+ * of loads and comparisons that depend on each other, and the core works on two such chains at a time.
  *
- * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012, section 3.
- */
+ * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012, section 3. */
 #include <omp.h>
 #include <string.h>
 #include "kernels/base/lesser.h"
 #include "kernels/host/host_engine.h"
 
-/* The second cut of a part of `length` keys that begins at a_from. In sorted runs it is where it should be;
- * in unsorted ones it may lie anywhere, and is held between what is left of the part, of a and of b. */
+/* The second cut of a part of `length` keys that begins at a_from. In sorted runs it is where it should be; in unsorted
+ * runs it may lie anywhere, and is held between what is left of the part, of a and of b. */
 static int64_t hold_cut(int64_t cut, int64_t a_from, int64_t length, int64_t a_count, int64_t least)
 {
     return int64_clamp(cut, greater(least, a_from), lesser(a_from + length, a_count));

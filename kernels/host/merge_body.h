@@ -28,7 +28,7 @@ static int64_t NAMED(safe_steps)(const struct NAMED(pieces) * pieces)
     return a_left < b_left ? a_left : b_left;
 }
 
-/* Merge one key. Without a branch: on random keys every other one would be mispredicted. */
+/* Merge one key, without a branch: on random keys every other branch would be mispredicted. */
 static inline void NAMED(merge_step)(struct NAMED(pieces) * pieces)
 {
     const KEY a = *pieces->a, b = *pieces->b;

@@ -1,19 +1,18 @@
 /* Merge of many runs on CPU cores: memory is read once and written once, however many runs there are.
  *
- * The output is cut at exact positions into a part per thread, and a part, as it goes, into tiles that fit a
- * cache. A tile takes from every run the keys up to one pivot: the smallest of the keys that end a window of
- * each run. So no run gives more than its window, and all windows together are a tile. The pieces of a tile
- * are then merged in pairs, to and fro between the tile's place in the output and a scratch of one tile, the
- * last time into the output:
+ * The output is cut at exact positions into a part per thread, and a part is cut, as it goes, into tiles that fit a
+ * cache. A tile takes from every run the keys up to one pivot: the smallest of the keys that end a window of each run.
+ * So no run gives more than its window, and all windows together are a tile. The pieces of a tile are then merged in
+ * pairs, to and fro between the tile's place in the output and a scratch of one tile, the last time into the output:
  *
  *     windows of 3       1 4 8 | 9        2 3 5 | 6       5 6 7 | 8       pivot 5, of the second run
  *     up to the pivot    1 4              2 3 5           .               equal keys: only of runs before it
  *     in pairs           1 2 3 4 5
  *     next windows       8 9              6               5 6 7           pivot 7
  *
- * A tree of losers was the other choice. It moves each key once, but which key comes next is one long chain
- * of comparisons, where merging in pairs has two short chains in step (merge.c), and the code is there
- * already. More runs than MANY are merged in groups first, and the groups then.
+ * Rejected: a tree of losers. It moves each key once, but finding the next key is one long chain of comparisons, while
+ * merging in pairs has two short chains in step (merge.c), and that code exists already. More than MANY runs are merged
+ * in groups first, and then the groups are merged.
  *
  * Source   Knuth, TAOCP vol. 3, 5.4.1 (trees of losers); Salzberg, "Merging sorted runs using large main
  *          memory", 1989 (windows). */
@@ -24,7 +23,7 @@
 
 enum {
     MANY = 256,     // runs that are merged at once
-    TILE = 1 << 14, // keys that stay in the cache while they are merged, and fit on a stack; of 16 bytes half
+    TILE = 1 << 14, // keys that stay in the cache while they are merged, and fit on a stack; half as many of 16 bytes
 };
 _Static_assert(TILE / 2 >= MANY, "every run has a window");
 
@@ -67,7 +66,7 @@ void *merge_many(int threads, int key_bytes, void *runs, const int64_t *run_offs
 {
     if (is_one_run(run_offset, k))
         return runs;
-    // With each turn MANY times as many of the runs that came are one.
+    // With each turn, MANY times as many of the given runs are merged into one.
     for (int64_t stride = 1; stride < k; stride *= MANY) {
         for (int64_t first = 0; first < k; first += stride * MANY)
             merge_group(threads, key_bytes, runs, run_offset, k, first, stride, out);

@@ -17,9 +17,9 @@ static int64_t NAMED(find_in_run)(const KEY *keys, struct run_part in, KEY code,
     return low - in.begin;
 }
 
-/* Narrow stretches of all runs to where a cut at position `rank` of the merged whole lies: cut[i].begin in
- * the end. A turn halves the codes low .. high that the key at `rank` may have; the stretches hold the keys
- * of such codes. */
+/* Narrow the stretches of all runs down to where a cut at position `rank` of the merged whole lies, which is
+ * cut[i].begin in the end. A turn halves the codes low .. high that the key at `rank` may have; the stretches hold the
+ * keys of such codes. */
 static void NAMED(narrow_cut)(const KEY *keys, struct run_part *cut, int k, int64_t rank)
 {
     KEY low = 0, high = (KEY)-1;
@@ -62,7 +62,7 @@ static void NAMED(cut_all)(const KEY *keys, const struct run_part *run, int k, i
         cut_offset[i] = cut[i].begin;
 }
 
-/* Take the next tile off the runs: piece [k] is what each gives, in order and together a tile at most. */
+/* Take the next tile off the runs: piece [k] is what each run gives, in order; together these are a tile at most. */
 static void NAMED(take_tile)(const KEY *keys, struct run_part *left, int k, struct run_part *piece)
 {
     const int64_t window = NAMED(TILE) / k;
@@ -126,7 +126,7 @@ static void NAMED(merge_all)(int threads, const KEY *keys, const struct run_part
         NAMED(cut_all)(keys, run, k, count * me / parts, from);
         NAMED(cut_all)(keys, run, k, count * (me + 1) / parts, until);
         for (int i = 0; i < k; i++) {
-            // Of unsorted runs the cuts may lie anywhere: in no run may the second come before the first.
+            // In unsorted runs the cuts may lie anywhere; but in no run may the second cut come before the first.
             left[i] = (struct run_part){from[i], until[i] > from[i] ? until[i] : from[i]};
             at += from[i] - run[i].begin;
             rest += left[i].end - left[i].begin;

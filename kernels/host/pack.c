@@ -1,5 +1,5 @@
-/* Keys as differences, on CPU cores: engine.h pictures what they are packed to. Threads take blocks: their widths first, which
- * say where each one's words begin; then the words. */
+/* Keys as differences, on CPU cores; engine.h pictures what they are packed to. Threads take blocks: first their
+ * widths, which tell where the words of each block begin; then the words. */
 #include <omp.h>
 #include <string.h>
 #include "kernels/base/lesser.h"
@@ -50,7 +50,7 @@ static uint32_t words_for(int keys, int width)
 #define KEY_WIDTH_BODY "kernels/host/pack_body.h"
 #include "kernels/host/for_key_widths.h"
 
-/* Turn ends, which hold the widths of blocks, into ends. The words of all. */
+/* Turn `ends`, which holds the widths of blocks, into their ends. Returns how many words all blocks have. */
 static int64_t place_words(const struct packed_parts *parts, int64_t count)
 {
     int64_t words = 0;

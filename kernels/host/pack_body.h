@@ -1,7 +1,7 @@
-/* The parts of packing that know the key width: pack.c includes this once for each, with KEY the key and NAMED(name) its
- * name. Differences wrap round, so those of keys in no order are of full width, and exact. */
+/* The parts of packing that know the key width: pack.c includes this once for each, with KEY the key and NAMED(name)
+ * its name. Differences wrap round, so for keys in no order they are of full width, and exact. */
 
-/* Note what a block's differences begin at, and, where its end will be, their width. */
+/* Note what a block's differences begin at, and, in the place where its end will be, the width of its differences. */
 static void NAMED(measure_block)(const KEY *keys, int64_t block, int64_t count, const struct packed_parts *parts)
 {
     const KEY *first = keys + block * ENGINE_PACK_KEYS;
@@ -16,7 +16,7 @@ static void NAMED(measure_block)(const KEY *keys, int64_t block, int64_t count, 
     parts->ends[block] = (uint32_t)bit_width(parts->to_smallest ? (KEY)(most - least) : all);
 }
 
-/* Bits wait in `pending` until they fill a word; of a wide difference a word at a time. */
+/* Bits wait in `pending` until they fill a word; a wide difference is taken a word at a time. */
 static void NAMED(pack_block)(const KEY *keys, int64_t block, int64_t count, const struct packed_parts *parts)
 {
     const KEY *first = keys + block * ENGINE_PACK_KEYS;
@@ -48,7 +48,7 @@ static void NAMED(pack_block)(const KEY *keys, int64_t block, int64_t count, con
         *word = (uint32_t)pending;
 }
 
-/* Whatever ends say, words are read where there are some. */
+/* Whatever `ends` says, words are read only where there are some. */
 static void NAMED(unpack_block)(const struct packed_parts *parts, int64_t block, int64_t count, KEY *keys)
 {
     const int number = keys_in_block(block, count);

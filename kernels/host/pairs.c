@@ -1,5 +1,6 @@
-/* Pairs of several ranks on CPU cores. They are split as bare keys are (partition.c). Regions are sorted as unique codes, a key and
- * below it where in the call its pair was, all regions of a call at once; values are then taken from there:
+/* Pairs of several ranks on CPU cores. They are split as bare keys are (partition.c). Regions are sorted as unique
+ * codes, each of a key and, below it, the place of its pair in the call; all regions of a call are sorted at once.
+ * Values are then taken from those places:
  *
  *     pieces      2b 2d | 1x       codes  2|0 2|1 1|2      sorted  1|2 2|0 2|1      values x b d
  *
@@ -64,7 +65,7 @@ static int64_t place_of_pair(const struct call_pieces *call, int64_t i)
     return call->pieces[low].first + (i - call->begin[low]);
 }
 
-/* Codes of a piece's pairs. */
+/* Make the codes of a piece's pairs. */
 static void make_pair_codes(const struct engine_pair_regions *regions, const struct call_pieces *call,
                             int piece, void *codes)
 {

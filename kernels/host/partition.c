@@ -1,36 +1,34 @@
-/* Sorting by regions on CPU cores: keys go to their region before they change ranks, and are sorted where
- * they arrive.
+/* Sorting by regions on CPU cores: keys go to their region before they change ranks, and are sorted where they arrive.
  *
- * The map is a row of bounds: every (2^log / ENGINE_REGIONS)-th key of the sorted sample, but for the first.
- * A key's region is the number of bounds that are not greater than its code. So equal keys share a region. A
- * value that fills several shares of the sample would be several bounds: all but the first are the value
- * above it instead, and so it has a region of its own. Here with 4 regions and a sample of 12:
+ * The map is a row of bounds: every (2^log / ENGINE_REGIONS)-th key of the sorted sample, except the first. A key's
+ * region is the number of bounds that are not greater than its code. So equal keys share a region. A value that fills
+ * several shares of the sample would be several bounds: all of these but the first become the value above it instead,
+ * so that the value has a region of its own. Here with 4 regions and a sample of 12:
  *
  *     sample, sorted    1 2 2 | 4 5 6 | 6 6 6 | 6 8 9        bounds 4 6 7, not 4 6 6
  *     region of         3 -> 0     4 -> 1     5 -> 1     6 -> 2     9 -> 3          region 2: [6, 7), one value
  *
- * A step of the search for a region adds half of what is left to add, or nothing. There are as many steps for
- * every key, and no branch depends on one, so skew costs nothing; but each step waits for the one before, and
- * so TOGETHER keys are searched for in step. A table of leading bits would spare keys that are spread evenly
- * some steps, but is no help where they lie close together.
+ * A step of the search for a region adds half of what is left to add, or nothing. Every key takes as many steps, and no
+ * branch depends on a key, so skew costs nothing. But each step waits for the one before, so TOGETHER keys are searched
+ * for in step. A table of leading bits would spare keys that are spread evenly some steps, but does not help keys that
+ * lie close together.
  *
  *     half 2    bounds[1] <= key ?             then region += 2
  *     half 1    bounds[region + 0] <= key ?    then region += 1
  *
- * Partition and threads: as in radix.c, each thread counts and later moves one contiguous part of the keys;
- * region by region, and in a region thread by thread, the counts become the places to write to. They stay in
- * the workspace in between. The parts are those of a loop, not of the threads that OpenMP gives: these may be
- * fewer the second time.
+ * Partition and threads: as in radix.c, each thread counts and later moves one contiguous part of the keys; region by
+ * region, and in a region thread by thread, the counts become the places to write to. They stay in the workspace in
+ * between. The parts are those of a loop, not of the threads that OpenMP gives, because there may be fewer threads the
+ * second time.
  *
  *     keys      7 1 5 | 3 9 6                     two parts, regions 3 0 1 | 0 3 2
  *     counts    of regions 0 1 2 3                1 1 0 1 | 1 0 1 1
  *     places                                      0 2 . 3 | 1 . . 4        none in region 2: its keys stay
  *     to        1 3 5 7 9
  *
- * Sorting: the pieces are copied to where their regions belong, and each region is sorted there by radix.c; one
- * of one value is written there.
- * Threads take regions; one with more keys than a thread's share of the call is sorted by all of them
- * together.
+ * Sorting: the pieces are copied to where their regions belong, and each region is sorted there by radix.c; for a
+ * region of one value, the value is written there. Threads take regions; a region with more keys than a thread's share
+ * of the call is sorted by all of them together.
  *
  * Source   Blelloch, Leiserson, Maggs, Plaxton, Smith, Zagha, "A comparison of sorting algorithms for the Connection
  *          Machine CM-2", 1991 (sample sort); Sanders, Winkel, "Super scalar sample sort", 2004 (search without
@@ -48,20 +46,20 @@ enum {
 };
 _Static_assert((ENGINE_REGIONS & BOUNDS) == 0, "a search halves the regions down to one");
 
-/* What bounds of codes are made of: one more than the largest code fits, or wraps round to 0. A map is aligned to
- * words of 64 bits. */
+/* The types of bounds of codes: one more than the largest code fits, or wraps round to 0. A map is aligned to words of
+ * 64 bits. */
 typedef uint64_t bound_u32, bound_u64;
 typedef uint128 bound_u128 __attribute__((aligned(sizeof(uint64_t))));
 _Static_assert(BOUNDS * sizeof(bound_u128) <= sizeof(struct engine_map), "the bounds fit a map");
 
 /* One thread's part of the keys. The workspace begins with one for each thread. */
 struct partition_part {
-    // Place of its next key of a region, or NOWHERE; before that: their number.
+    // Place of its next key of a region, or NOWHERE; before that, the number of such keys.
     _Alignas(ALIGNMENT) int64_t next[ENGINE_REGIONS];
     bool descends;
 };
 
-/* What lies behind them: [radix_workspace(threads)]. */
+/* The workspace behind the parts: [radix_workspace(threads)]. */
 static void *radix_space(int threads, void *workspace)
 {
     return (struct partition_part *)workspace + threads;
@@ -151,7 +149,7 @@ static hsort_status host_partition_map(struct engine *engine, int key_bytes, con
     return HSORT_OK;
 }
 
-/* The least code of a region; is it of this one value? */
+/* Is a region of one value? *code: the least code of the region. */
 static bool region_starts(int key_bytes, const struct engine_map *map, int region, key_code *code)
 {
     KEY_RETURN(key_bytes, region_bounds, (const void *)map->bytes, region, code);
@@ -169,8 +167,8 @@ static bool host_region_value(const struct engine *engine, int key_bytes, const 
 
 /* ---- partition ---- */
 
-/* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region, begins [ENGINE_REGIONS + 1] where they begin.
- * all_move: those of one value, too. gap: keys that stay free behind each. */
+/* Turn the parts' counts into places; counts [ENGINE_REGIONS] = keys of each region, begins [ENGINE_REGIONS + 1] =
+ * where they begin. all_move: keys of regions of one value move, too. gap: places that stay free behind each region. */
 static void place_parts(int key_bytes, const struct engine_map *map, bool all_move, int64_t gap,
                         struct partition_part *parts, int number, int64_t *counts, int64_t *begins)
 {
@@ -188,8 +186,8 @@ static void place_parts(int key_bytes, const struct engine_map *map, bool all_mo
     }
 }
 
-/* Count keys by region, a part for each thread, and turn the counts into places. The others as for place_parts(). Returns whether
- * some key is followed by a smaller one. */
+/* Count keys by region, a part for each thread, and turn the counts into places. Other arguments as for place_parts().
+ * Returns whether some key is followed by a smaller one. */
 static bool count_regions(int threads, int key_bytes, const struct raw_keys *raw, int64_t count,
                           const struct engine_map *map, bool all_move, int64_t gap,
                           struct partition_part *parts, int64_t *counts, int64_t *begins)
@@ -205,7 +203,7 @@ static bool count_regions(int threads, int key_bytes, const struct raw_keys *raw
     return descends;
 }
 
-/* Move keys [count], and values with them, unless that is NULL, to the places that the parts have. */
+/* Move keys [count], and values with them unless `values` is NULL, to the places that the parts have. */
 static void move_parts(int threads, int key_bytes, const struct raw_keys *raw, int64_t count,
                        const struct engine_map *map, struct partition_part *parts, void *to,
                        const struct host_pair_values *values)
@@ -237,8 +235,8 @@ static hsort_status host_partition_scatter(struct engine *engine, int key_bytes,
     return HSORT_OK;
 }
 
-/* Each thread needs places of its own, so all keys are counted. The gaps are those that another engine may leave: so whoever reads
- * regions is held to the same contract. */
+/* Each thread needs places of its own, so all keys are counted. The gaps are such as another engine may leave, so that
+ * whoever reads regions is held to the same contract. */
 static hsort_status host_scatter_to_rooms(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                           int64_t count, const struct engine_map *map, void *workspace,
                                           void *to, int64_t room, int64_t *counts, int64_t *begins,
@@ -278,7 +276,8 @@ struct region_place {
     key_code code; /* of one value */
 };
 
-/* Copy pieces [count] to `out`, one behind the other, and find the regions they make. How many those are. */
+/* Copy pieces [count] to `out`, one behind the other, and find the regions they make. Returns how many regions there
+ * are. */
 static int copy_pieces(int threads, int key_bytes, const struct engine_map *map,
                        const struct engine_piece *pieces, int count, char *out, struct region_place *regions)
 {
@@ -321,7 +320,7 @@ static void write_value(int threads, int width, const struct region_place *regio
                    region->start + part_begin(region->keys, part + 1, threads));
 }
 
-/* Codes of 8 bytes become their positions. */
+/* Turn codes of 8 bytes into their positions. */
 static void leave_positions(int threads, const struct raw_keys *raw, uint64_t *codes, int64_t count)
 {
 #pragma omp parallel for num_threads(threads) if (threads > 1)

@@ -1,7 +1,8 @@
 /* The parts of sorting by regions that know the key width: partition.c includes this once for each, with KEY
  * the key and NAMED(name) its name. */
 
-/* bounds [BOUNDS] = every share-th key of a sample, in order: the one above it where it was a bound already. */
+/* bounds [BOUNDS] = every share-th key of a sample that is in order, or the value above it if the key was a bound
+ * already. */
 static void NAMED(make_bounds)(const NAMED(bound) * sample, int64_t share, NAMED(bound) * bounds)
 {
     for (int i = 0; i < BOUNDS; i++) {
@@ -11,8 +12,8 @@ static void NAMED(make_bounds)(const NAMED(bound) * sample, int64_t share, NAMED
     }
 }
 
-/* Is a region of one value? *least: its least code. The bound behind the last one would be one more than bounds
- * reach: 0, as sums of codes have it too. */
+/* Is a region of one value? *least: its least code. The bound behind the last one would be one more than bounds reach:
+ * it is 0, to which sums of codes wrap round, too. */
 static bool NAMED(region_bounds)(const NAMED(bound) * bounds, int region, key_code *least)
 {
     const NAMED(bound) from = region > 0 ? bounds[region - 1] : 0,
@@ -21,8 +22,8 @@ static bool NAMED(region_bounds)(const NAMED(bound) * bounds, int region, key_co
     return (NAMED(bound))(from + 1) == next;
 }
 
-/* The regions of codes [TOGETHER]. The product, as gcc makes a branch of a choice; unrolled, or the chains of
- * steps do not run side by side. */
+/* Find the regions of codes [TOGETHER]. By a product, because gcc makes a branch of a conditional; unrolled, because
+ * otherwise the chains of steps do not run side by side. */
 static inline void NAMED(find_regions)(const NAMED(bound) * bounds, const NAMED(bound) * codes, int *regions)
 {
     memset(regions, 0, TOGETHER * sizeof *regions);
@@ -39,8 +40,8 @@ static inline NAMED(bound) NAMED(code_at)(const struct raw_keys *raw, int64_t at
                             : NAMED(keymap_encode)(raw->map, ((const KEY *)raw->from)[at]);
 }
 
-/* The codes of keys [at, until), but of TOGETHER at most, and their regions. How many they are; in the place
- * of those that lack the last one is searched for again. */
+/* Find the codes of keys [at, until), of TOGETHER at most, and their regions. Returns how many they are; in place of
+ * missing keys, the last one is searched for again. */
 static inline int NAMED(next_codes)(const struct raw_keys *raw, int64_t at, int64_t until,
                                     const NAMED(bound) * bounds, NAMED(bound) * codes, int *regions)
 {
@@ -50,8 +51,8 @@ static inline int NAMED(next_codes)(const struct raw_keys *raw, int64_t at, int6
     return until - at < TOGETHER ? (int)(until - at) : TOGETHER;
 }
 
-/* Count the keys [from, until) of each region into part->next. Each looks at the one before it, also if that
- * is another thread's: no step up or down falls between two parts. */
+/* Count the keys [from, until) of each region into part->next. Each key is compared with the one before it, even if
+ * that is another thread's: no step up or down falls between two parts. */
 static void NAMED(count_part)(const struct raw_keys *raw, int64_t from, int64_t until,
                               const NAMED(bound) * bounds, struct partition_part *part)
 {

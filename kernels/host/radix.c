@@ -1,32 +1,32 @@
-/* Radix sort on CPU cores: most significant bits first down to the size of a cache, least significant digit
- * first in it.
+/* Radix sort on CPU cores: most significant bits first down to the size of a cache, least significant digit first in
+ * it.
  *
- * A sort of 2^26 keys by eight digits of 8 bits would carry every key through memory eight times. Here it
- * goes through memory once: all threads together partition the keys by their leading bits into bins that fit
- * a core's cache, then each thread takes bins and sorts them alone, by two digits: from the bin to a buffer
- * that stays in the cache, and from there to the place where the keys belong. In a bin only as many leading
- * bits are sorted as it takes to separate about `count` evenly spread keys; those that still tie and are
- * not in order by chance are then sorted among themselves.
+ * A sort of 2^26 keys by eight digits of 8 bits would carry every key through memory eight times. Here each key goes
+ * through memory once: all threads together partition the keys by their leading bits into bins that fit a core's cache,
+ * then each thread takes bins and sorts them alone, by two digits: from the bin to a buffer that stays in the cache,
+ * and from there to the place where the keys belong. In a bin only as many leading bits are sorted as it takes to
+ * separate about `count` evenly spread keys; keys that still tie, and are not in order by chance, are then sorted among
+ * themselves.
  *
  *   keys (octal)      7352 7011 7357 7063 7012 7350 7061 7013      all agree in the first digit
  *   partition by      7011 7063 7012 7061 7013 | 7352 7357 7350    the next digit, whatever its place
  *   cached, digit 2   7011 7012 7013 7063 7061 | 7352 7357 7350    stable; then the ties in all sorted bits
  *   ties              7011 7012 7013 7061 7063 | 7350 7352 7357    7352 7357 were in order, 7350 was not
  *
- * Which bits differ is not asked first, in a pass of its own, but found while the keys are counted: a count
- * by bits that turned out to be the same in all keys is made once more. At every level, keys in order up or
- * down are only copied or turned round; that other keys are not is seen after the first few.
+ * Which bits differ is not asked first, in a pass of its own, but found while the keys are counted: a count by bits
+ * that turn out to be the same in all keys is made once more. At every level, keys in order, up or down, are only
+ * copied or reversed; that other keys are not in order is seen after the first few.
  *
- * Partition and threads: the keys are cut into one contiguous part per thread. Each thread counts its part;
- * bin by bin, and in a bin thread by thread, the counts become the places to write to. So no two threads
- * write to one place. A thread gathers the keys of each bin in a line of its own and writes whole lines past
- * the cache: a plain store would first read the line it is about to overwrite.
+ * Partition and threads: the keys are cut into one contiguous part per thread. Each thread counts its part; bin by bin,
+ * and in a bin thread by thread, the counts become the places to write to. So no two threads write to one place. A
+ * thread gathers the keys of each bin in a line of its own and writes whole lines past the cache: a plain store would
+ * first read the line it is about to overwrite.
  *
- * A bin too heavy for one thread is partitioned again by all of them, one too large for a cache by its thread
- * alone: skew adds passes, but only over the keys of such bins, and each leaves fewer bits in which they
- * differ. Many small numbers of all lengths (or, as codes, small negative ones) would all but fill the first
- * (last) bin at each of these levels. So they are cut by length, as floating point numbers are: into one bin
- * for each place of the highest bit and each value of the bits that follow it. Here with one such bit:
+ * A bin too heavy for one thread is partitioned again by all threads; a bin too large for a cache is partitioned again
+ * by its thread alone. So skew adds passes, but only over the keys of such bins, and each pass leaves fewer bits in
+ * which these keys differ. Many small numbers of all lengths (or, as codes, small negative ones) would nearly fill the
+ * first (last) bin at each of these levels. So they are cut by length, as floating point numbers are: into one bin for
+ * each place of the highest bit and each value of the bits that follow it. Here with one such bit:
  *
  *   key           0  1  2  3  4  5  6  7  8 .. 11  12 .. 15  16 .. 23  24 .. 31
  *   in binary     0  1 10 11 100 .   110 .  10xx   11xx      10xxx     11xxx
@@ -35,8 +35,7 @@
  *
  * Source   McIlroy, Bostic, McIlroy, "Engineering radix sort", 1993 (most significant first); Satish, Kim,
  *          Chhugani, Nguyen, Lee, Kim, Dubey, "Fast sort on CPUs and GPUs: a case for bandwidth oblivious
- *          SIMD sort", 2010 (scatter through a buffer of lines in each thread).
- */
+ *          SIMD sort", 2010 (scatter through a buffer of lines in each thread). */
 #include <omp.h>
 #include <string.h>
 #include "kernels/base/stream_store.h"
@@ -49,14 +48,14 @@ enum {
     DIGITS_MAX = 2,   // of a sort in the cache: there and back
     DIGIT_BITS_MAX = 9,
     SPARE_BITS = 2, // sorted beyond log2(count): of evenly spread keys, about one in 2^SPARE_BITS ties
-    PARTITION_BITS_MIN = 6, // bins for every thread, also where they would fit the cache before
+    PARTITION_BITS_MIN = 6, // bins for every thread, even if fewer bins would fit the cache
     PARTITION_BITS_MAX = 11,
-    SKEWED_SHARE = 8, // a first or last bin with more than 1 / SKEWED_SHARE of the keys: by length, perhaps
+    SKEWED_SHARE = 8, // a first or last bin with more than 1 / SKEWED_SHARE of the keys: perhaps cut by length
     SAMPLE_COUNT = 1024,      // keys that decide it
     WIDTH_SAMPLE_COUNT = 256, // codes of 16 bytes that say how many bits differ, until all have been counted
     LENGTH_BITS = 5,          // of a key cut by length that follow its highest one, at most: length_bits()
     FETCH_BYTES = 64,         // of a cache line
-    LINE_BYTES = 128 // of memory written together: two cache lines, so that only half as many keys end one
+    LINE_BYTES = 128 // of memory written together: two cache lines, so that only half as many keys end a line
 };
 _Static_assert(DIGITS_MAX *DIGIT_BITS_MAX >= CACHED_BITS + SPARE_BITS,
                "two digits are enough for a cached sort");
@@ -67,7 +66,7 @@ static inline int cached_bits(size_t key_bytes)
     return key_bytes > sizeof(uint64_t) ? CACHED_BITS - 1 : CACHED_BITS;
 }
 
-/* Twice as many lengths leave a bit less to each. */
+/* Twice as many lengths leave each length a bit less. */
 static inline int length_bits(size_t key_bytes)
 {
     return key_bytes > sizeof(uint64_t) ? LENGTH_BITS - 1 : LENGTH_BITS;
@@ -112,11 +111,11 @@ struct cut {
     int width, bins;
     bool by_length;
     int bits, shift; // not by length: bin = the `bits` above the lowest `shift`
-    bool flip;       // by length: of the bits turned over
+    bool flip;       // by length: of the inverted bits
     int length_bits; // by length
 };
 
-/* By the leading bits: bins should half fill the cache. */
+/* Cut by the leading bits: bins should half fill the cache. */
 static struct cut cut_evenly(size_t key_bytes, int64_t count, int width)
 {
     int bits = bit_width((uint64_t)count - 1) - (cached_bits(key_bytes) - 1);
@@ -129,7 +128,7 @@ static struct cut cut_evenly(size_t key_bytes, int64_t count, int width)
     return (struct cut){.width = width, .bins = 1 << bits, .bits = bits, .shift = width - bits};
 }
 
-/* By the length of what follows the bits that all keys share, and the length_bits() below its highest one. */
+/* Cut by the length of what follows the bits that all keys share, and by the length_bits() below its highest one. */
 static struct cut cut_by_length(size_t key_bytes, int width, bool flip)
 {
     const int bits = length_bits(key_bytes);
@@ -140,7 +139,7 @@ static struct cut cut_by_length(size_t key_bytes, int width, bool flip)
                         .length_bits = bits};
 }
 
-/* Bits of `rest` below those that its bin is known by, `bits` and the highest one. */
+/* How many bits of `rest` lie below those that its bin is known by, which are the highest one and `bits` more. */
 static inline int length_shift(uint128 rest, int bits)
 {
     return bit_width(rest | 1U << bits) - 1 - bits;

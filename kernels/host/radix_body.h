@@ -48,7 +48,7 @@ static void NAMED(reverse_keys)(const KEY *keys, KEY *to, int64_t count, int thr
         to[count / 2] = keys[count / 2];
 }
 
-/* If keys [count >= 1] are in order, up or down, put them into `to` in ascending order: true. */
+/* If keys [count >= 1] are in order, up or down, put them into `to` in ascending order and return true. */
 static bool NAMED(take_in_order)(const KEY *keys, KEY *to, int64_t count, int threads)
 {
     if (NAMED(is_in_order)(keys, count, false, threads)) {
@@ -62,8 +62,8 @@ static bool NAMED(take_in_order)(const KEY *keys, KEY *to, int64_t count, int th
     return true;
 }
 
-/* The bits of a key above its lowest `shift`, 57 of them at least if it has so many. Of 16 bytes they are loaded from where
- * they lie: to shift two words takes several times as long. */
+/* The bits of a key above its lowest `shift`, at least 57 of them if it has so many. For keys of 16 bytes they are
+ * loaded from where they lie, because shifting two words takes several times as long. */
 static inline uint64_t NAMED(bits_above)(const KEY *key, int shift)
 {
     if (sizeof *key <= sizeof(uint64_t))
@@ -88,7 +88,7 @@ static void NAMED(insertion_sort)(const KEY *keys, KEY *to, int64_t count)
     }
 }
 
-/* Count both digits of keys [count] in one pass and make the counts places. The bits in which the keys
+/* Count both digits of keys [count] in one pass and turn the counts into places. Returns the bits in which the keys
  * differ. */
 static KEY NAMED(count_cached_digits)(const KEY *keys, int64_t count, struct digits digits,
                                       uint32_t places[DIGITS_MAX][1 << DIGIT_BITS_MAX])
@@ -136,8 +136,8 @@ static void NAMED(digit_pass)(const KEY *keys, KEY *to, int64_t count, int shift
 static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int width,
                                struct radix_thread *thread);
 
-/* Sort keys [count], in order but for their low `shift` bits, by those: where one is less than the one
- * before, all that agree with it in the bits sorted so far lie side by side. */
+/* Sort keys [count], which are in order except for their low `shift` bits, by those bits: where a key is less than the
+ * one before, all keys that agree with it in the bits sorted so far lie side by side. */
 static void NAMED(sort_ties)(KEY *keys, int64_t count, int shift, struct radix_thread *thread)
 {
     for (int64_t i = 1; i < count; i++) {
@@ -167,8 +167,7 @@ static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int widt
         return;
     struct digits digits = digits_for(count, width);
     KEY differ = NAMED(count_cached_digits)(keys, count, digits, thread->places);
-    // Leading bits that are the same in all keys would waste a digit that does not reach down to the last
-    // bit.
+    // Leading bits that are the same in all keys would waste a digit that does not reach down to the last bit.
     if (digits.shift > 0 && bit_width(differ) < width) {
         digits = digits_for(count, bit_width(differ));
         NAMED(count_cached_digits)(keys, count, digits, thread->places);
@@ -194,8 +193,8 @@ static void NAMED(sort_cached)(const KEY *keys, KEY *to, int64_t count, int widt
 
 /* ---- through memory ---- */
 
-/* The bin of a key. By length: s is how many bits it has beyond length_bits() + 1; bins go on from s to s +
- * 1 without a gap. */
+/* The bin of a key. By length: s is how many bits the key has beyond length_bits() + 1; bins go on from s to s + 1
+ * without a gap. */
 static inline size_t NAMED(bin_of)(const KEY *key, struct cut cut, const bool by_length)
 {
     if (!by_length)
@@ -208,9 +207,9 @@ static inline size_t NAMED(bin_of)(const KEY *key, struct cut cut, const bool by
     return cut.flip ? (size_t)cut.bins - 1 - bin : bin;
 }
 
-/* Count the keys [count] of each bin into thread->next, and gather in thread->differ in which bits they
- * differ from `first`. Every other key is counted in a table of its own: where one key follows another of
- * its bin, an addition would have to wait for the one before. */
+/* Count the keys [count] of each bin into thread->next, and gather in thread->differ the bits in which they differ from
+ * `first`. Every other key is counted in a second table: in one table, if a key follows another of its bin, its
+ * addition would have to wait for the one before. */
 static inline void NAMED(count_part_bins)(const KEY *keys, int64_t count, KEY first, struct cut cut,
                                           const bool by_length, struct radix_thread *thread)
 {
@@ -233,8 +232,8 @@ static inline void NAMED(count_part_bins)(const KEY *keys, int64_t count, KEY fi
     thread->differ = differ;
 }
 
-/* Low bits, `width` at most, in which keys [count] are believed to differ. Codes of 16 bytes seldom use their leading bits: a
- * sample says so before a count by those. Of other keys, and of a bin, it would be wrong more often than of use. */
+/* Guess the low bits, `width` at most, in which keys [count] differ. Codes of 16 bytes seldom use their leading bits: a
+ * sample says so before a count by those bits. For other keys, and for a bin, it would be wrong more often than useful. */
 static int NAMED(guess_width)(const KEY *keys, int64_t count, int width)
 {
     if (sizeof *keys <= sizeof(uint64_t) || width < 8 * (int)sizeof *keys)
@@ -261,8 +260,8 @@ static bool NAMED(length_wins)(const KEY *keys, int64_t count, struct cut even, 
     return cut_work(by_length, keys_of) < even_work;
 }
 
-/* A team has counted keys [count] by *cut. True: *cut becomes a better one, by which they should count
- * again. `spare` [1 << PARTITION_BITS_MAX] is overwritten. */
+/* A team has counted keys [count] by *cut. True: *cut becomes a better cut, by which the team should count again.
+ * `spare` [1 << PARTITION_BITS_MAX] is overwritten. */
 static bool NAMED(improve_cut)(const KEY *keys, int64_t count, struct cut *cut,
                                const struct radix_thread *team, int parts, int64_t *spare)
 {
@@ -319,8 +318,8 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
     stream_stores_end();
 }
 
-/* Partition keys [count], which are not all equal, into `to`, stable; ends [bins] = where each bin ends. The keys agree in
- * all but their low `width` bits. How they were cut. */
+/* Partition keys [count], which are not all equal, into `to`, stably; ends [bins] = where each bin ends. The keys agree
+ * in all but their low `width` bits. Returns how they were cut. */
 static struct cut NAMED(partition)(const KEY *keys, KEY *to, int64_t count, int width, int64_t *ends,
                                    struct radix_thread *team, int threads)
 {

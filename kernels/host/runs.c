@@ -1,4 +1,5 @@
-/* Runs of equal keys: a part for each thread, whose heads are counted first, so that it knows where to write them. */
+/* Runs of equal keys: each thread has a part of the keys, whose heads are counted first, so that it knows where to
+ * write them. */
 #include "kernels/host/host_engine.h"
 
 /* Where a part starts in the results, and what follows it. */

@@ -6,7 +6,7 @@ static inline bool NAMED(is_head)(const struct engine_runs *runs, int64_t i)
     return i > 0 ? keys[i] != keys[i - 1] : !runs->before || keys[0] != (KEY)*runs->before;
 }
 
-/* *first: of the heads from .. until - 1, if there are any. */
+/* Count the heads among keys from .. until - 1; *first is the first of them, if there are any. */
 static void NAMED(count_heads)(const struct engine_runs *runs, int64_t from, int64_t until, int64_t *heads,
                                int64_t *first)
 {
@@ -19,7 +19,7 @@ static void NAMED(count_heads)(const struct engine_runs *runs, int64_t from, int
     *heads = found;
 }
 
-/* From the last key to the first: a run ends where the head seen before it is. */
+/* Goes from the last key to the first: a run ends where the head that was seen before it is. */
 static void NAMED(write_heads)(const struct engine_runs *runs, const struct runs_part *part)
 {
     int64_t heads = part->heads, next = part->next;

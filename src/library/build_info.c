@@ -3,7 +3,7 @@
 #include "hypersort.h"
 #include <stdio.h>
 
-// "Open MPI 4.1.4", "MPICH 4.0.2"; of another MPI the version of the standard.
+// "Open MPI 4.1.4", "MPICH 4.0.2"; for another MPI, the version of the standard.
 #define TEXT(x) #x
 #define VERSION_TEXT(major, minor, release) TEXT(major) "." TEXT(minor) "." TEXT(release)
 #if defined(OMPI_MAJOR_VERSION)

@@ -5,7 +5,7 @@
  *     values      0 1 2 3                        each piece by way of the context's buffer, 64 MiB of all arrays together
  *     index       0 1 2 3
  *
- * Rejected: copies of whole arrays, as the sorts take them; a check is to fit beside what it checks. */
+ * Rejected: copies of whole arrays, as the sorts take them, because a check must fit beside what it checks. */
 #include "kernels/base/lesser.h"
 #include "src/library/context_memory.h"
 #include "src/library/element_call.h"
@@ -49,7 +49,7 @@ static size_t piece_room(const struct element_check *c, int which)
     return bytes_rounded_up((size_t)c->piece * c->bytes[which], ENGINE_ALIGNMENT);
 }
 
-/* Lay out a buffer for pieces of c->piece elements; of none it has no bytes. */
+/* Lay out a buffer for pieces of c->piece elements; if there are none, it has no bytes. */
 static void lay_out(struct element_check *c)
 {
     c->buffer_bytes = 0;
@@ -60,7 +60,7 @@ static void lay_out(struct element_check *c)
     }
 }
 
-/* How many elements at a time: of less memory, fewer. Not collective. */
+/* Find how many elements are looked at at a time: fewer if there is less memory. Not collective. */
 static hsort_status plan_check_pieces(struct element_check *c)
 {
     hsort_context *ctx = c->order.ctx;
@@ -82,12 +82,12 @@ static hsort_status plan_check_pieces(struct element_check *c)
         c->piece /= 2;
         lay_out(c);
     }
-    return HSORT_OK; // of one element it is context_reserve() that fails
+    return HSORT_OK; // if one element does not fit, context_reserve() fails
 }
 
 /* ---- the check ------------------------------------------------------------------------------------------- */
 
-/* Where the engine reads an array from element `done` on, some of them: there, or in the buffer. */
+/* Have `some` elements of an array, from element `done` on, where the engine reads them: where they lie, or in the buffer. */
 static hsort_status bring_piece(const struct element_check *c, int which, int64_t done, int64_t some,
                                 const void **memory)
 {

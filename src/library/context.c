@@ -42,7 +42,7 @@ hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const c
                                 int64_t count)
 {
     const int width = key_bytes > 8 ? key_bytes : 8;
-    const int alignment = KEY_IS_COUNTED(key_bytes) ? key_bytes : width; // of keys of 4 bytes 8, as it has always been
+    const int alignment = KEY_IS_COUNTED(key_bytes) ? key_bytes : width; // 8 for keys of 4 bytes, as it has always been
     // No sum of counts, in bytes, may leave 63 bits.
     const int64_t most = INT64_MAX / width / ctx->comm.size;
     if (count < 0 || count > most)
@@ -58,7 +58,7 @@ hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const c
 hsort_status context_check_in_and_out(const hsort_context *ctx, int key_bytes, const void *in,
                                       int64_t in_count, const void *out, int64_t out_count)
 {
-    const bool in_place = in == out && in_count == out_count; // hsort_sort() has `keys` alone
+    const bool in_place = in == out && in_count == out_count; // hsort_sort() has one array, `keys`
     TRY(context_check_keys(ctx, key_bytes, in_place ? "keys" : "in", in, in_count));
     TRY(context_check_keys(ctx, key_bytes, "out", out, out_count));
     return in != out &&
@@ -81,7 +81,8 @@ hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_or
     return comm_agree(&ctx->comm, status_fail(HSORT_ARGUMENT, "type or order differ between ranks"));
 }
 
-/* Nothing that is queued reads or writes the caller's arrays once a call has failed: they are the caller's again. */
+/* Wait for all streams: once a call has failed, nothing that is queued may read or write the caller's arrays, which are the
+ * caller's again. */
 static void end_streams(hsort_context *ctx)
 {
     for (int stream = 0; ctx->engine && stream < ENGINE_STREAMS; stream++)
@@ -160,7 +161,7 @@ static hsort_status check_options(const hsort_options *o)
     return HSORT_OK;
 }
 
-/* Every rank must have been given the same; threads may differ, as cores do. Collective. */
+/* Every rank must have been given the same options; threads may differ, as cores do. Collective. */
 static hsort_status compare_options(struct comm *comm, const hsort_options *o)
 {
     const struct {
@@ -221,7 +222,7 @@ static hsort_status open_engine(hsort_context *ctx, int devices)
     return trace || TRACE_HAS_RANGES ? engine_trace(ctx->engine, trace) : HSORT_OK;
 }
 
-/* Begin to record, if that is wanted: each rank, and what rank 0's clock says. Collective. */
+/* Begin to record on each rank, if that is wanted, and look at rank 0's clock. Collective. */
 static hsort_status begin_trace(hsort_context *ctx)
 {
     if (ctx->options.trace_spans == 0)
@@ -230,7 +231,7 @@ static hsort_status begin_trace(hsort_context *ctx)
     return comm_agree(&ctx->comm, clock_look(&ctx->comm, &ctx->clock));
 }
 
-/* Is the rung one that the engine has? */
+/* Does the engine have the rung? */
 static hsort_status check_rung(const hsort_context *ctx)
 {
     size_t bytes;
@@ -250,8 +251,8 @@ static hsort_status make_offset_tables(hsort_context *ctx)
     return HSORT_OK;
 }
 
-/* May a sort of this context come to take it? A rank that is alone sorts its keys, and has nobody to exchange
- * them with. */
+/* Can a sort of this context ever take this exchange? A rank that is alone sorts its keys, and has nobody to
+ * exchange them with. */
 static bool is_candidate(const hsort_context *ctx, const struct exchange_ops *ops)
 {
     const hsort_exchange wanted = ctx->options.exchange;
@@ -294,7 +295,7 @@ static hsort_status open_exchanges(hsort_context *ctx)
 static hsort_status open_transport(hsort_context *ctx)
 {
     const hsort_options *o = &ctx->options;
-    // A limited host engine is a device whose memory MPI does not take: transports need none of it.
+    // A limited host engine counts as a device whose memory MPI does not take; then transports need none of it.
     const bool is_device = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && o->device_memory_limit > 0;
     const struct transport_options wanted = {.transport = is_device && o->transport == HSORT_TRANSPORT_AUTO
                                                               ? HSORT_TRANSPORT_STAGED
@@ -329,8 +330,8 @@ static hsort_status set_up_context(hsort_context *ctx)
     return open_exchanges(ctx);
 }
 
-/* What cannot be agreed on, as there is no communicator to do that on; and what would make MPI_Comm_dup()
- * call the error handler of a communicator that is not ours, which aborts by default. */
+/* Refuse what cannot be agreed on, because there is no communicator to agree on; and what would make MPI_Comm_dup()
+ * call the error handler of the caller's communicator, which aborts by default. */
 static hsort_status refuse_communicator(MPI_Comm comm)
 {
     int inter = 0;
@@ -387,7 +388,7 @@ hsort_status context_create(MPI_Comm comm, const hsort_options *options, hsort_c
     }
     if ((status = open_duplicate(comm, ctx, &made, error)) != HSORT_OK)
         return status;
-    if (options) // one of an unknown size is refused when all ranks are together
+    if (options) // options of an unknown size are refused when all ranks are together
         memcpy(&made->options, options,
                STRUCT_SIZE_IS_KNOWN(hsort_options, options->struct_size) ? options->struct_size
                                                                          : sizeof options->struct_size);

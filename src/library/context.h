@@ -14,8 +14,8 @@
 
 /* What a context keeps engine memory for. */
 enum kept {
-    KEPT_KEYS, /* keys of a sort; of an exchange of pairs what no other rank sees */
-    KEPT_SCRATCH, /* scratch of a sort; what others see of an exchange of pairs; pieces of what no engine reaches */
+    KEPT_KEYS, /* keys of a sort; in an exchange of pairs, what no other rank sees */
+    KEPT_SCRATCH, /* scratch of a sort; in an exchange of pairs, what other ranks see; pieces of what no engine reaches */
     KEPT_WORKSPACE, /* of the local sort */
     KEPT_CODES,     /* of elements: element_order.c */
     KEPT_SLICE,     /* of elements on their way: element_carry() */
@@ -35,8 +35,8 @@ struct hsort_context {
     int mpi_takes_device_pointers;
 
     struct kept_memory kept[KEPT_MEMORIES];
-    struct spare_memory spare; /* of calls on elements; its engine is set with the one above */
-    struct run_memory runs;    /* options.keep_host_memory; else empty between sorts */
+    struct spare_memory spare; /* for calls on elements; its engine is set with the one above */
+    struct run_memory runs;    /* kept with options.keep_host_memory; else empty between sorts */
     int64_t *have_offset, *want_offset, *even_offset; /* [size + 1] each: see sort.c */
     unsigned usable_exchanges;             /* bit 1 << kind of each; the same on every rank */
     void *exchange_tables[HSORT_EXCHANGES]; /* of exchange_ops.open() */
@@ -47,49 +47,50 @@ struct hsort_context {
     bool has_stats;
     double own_seconds[HSORT_PHASES]; /* of this rank, of the last call that has statistics, */
     int64_t own_moved_bytes;          /* and what it has sent */
-    struct clock_offset clock; /* when the trace, comm.trace, was begun */
+    struct clock_offset clock; /* taken when the trace, comm.trace, was begun */
     struct {
         double entered, phase_began;
         double seconds[HSORT_PHASES];
         hsort_stats sorts; /* of the sorts inside, added up */
-    } call; /* on elements, under way: what this rank has done */
+    } call; /* a call on elements under way: what this rank has done in it */
     hsort_context *on_host; /* of a last try (host_call.h) that has lost the other ranks; else NULL */
     bool tries_again;       /* a second try (host_call.h) is under way */
     char error[CONTEXT_ERROR_BYTES]; /* of the last call that failed, "" if none did */
 };
 
-/* hsort_create(), with its line in error [CONTEXT_ERROR_BYTES], "" if all is well. Collective. */
+/* As hsort_create(), but the error line goes to error [CONTEXT_ERROR_BYTES]; "" if all is well. Collective. */
 hsort_status context_create(MPI_Comm comm, const hsort_options *options, hsort_context **ctx, char *error);
 
 /* Begin a public collective call: forget the last error. Not collective.
  * Errors   HSORT_ARGUMENT if ctx is NULL, HSORT_MPI after MPI_Finalize(): the call returns at once. */
 hsort_status context_enter(hsort_context *ctx);
 
-/* May these be a caller's keys [count], of so many bytes? `name` is what the caller calls them. A count of 0 goes with any
- * pointer. Not collective. Errors HSORT_ARGUMENT. */
+/* Can these be a caller's keys [count] of key_bytes each? `name` is what the caller calls them. With a count of 0 any
+ * pointer is fine. Not collective. Errors HSORT_ARGUMENT. */
 hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const char *name, const void *keys,
                                 int64_t count);
 
-/* The same of both arrays of a sort: one and the same, or without a byte in common. Not collective. Errors HSORT_ARGUMENT. */
+/* The same for both arrays of a sort, which must be one and the same, or have no byte in common. Not collective. Errors
+ * HSORT_ARGUMENT. */
 hsort_status context_check_in_and_out(const hsort_context *ctx, int key_bytes, const void *in,
                                       int64_t in_count, const void *out, int64_t out_count);
 
-/* Are type and order such that exist, and the same on every rank?
+/* Do type and order exist, and are they the same on every rank?
  * Collective.
  *   mine  this rank's status so far, agreed on here
  * Errors   HSORT_ARGUMENT, HSORT_MPI; same on every rank, comm->error is written. */
 hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_order order, hsort_status mine);
 
-/* Agree on `mine` where a phase ends in which ranks may have read each other's memory. Any of it that is the
- * caller's is the caller's alone again. Collective. */
+/* Agree on `mine` at the end of a phase in which ranks may have read each other's memory. Afterwards memory of the caller's is
+ * the caller's alone again. Collective. */
 hsort_status context_agree(hsort_context *ctx, hsort_status mine);
 
-/* Before context memory is freed: if any rank says that it `frees` some, no rank maps another's afterwards.
- * Collective. Errors HSORT_MPI. */
+/* Call this before context memory is freed: if any rank says that it `frees` some, no rank maps another rank's memory
+ * afterwards. Collective. Errors HSORT_MPI. */
 hsort_status context_unmap(hsort_context *ctx, bool frees);
 
-/* What the caller has queued on `stream` comes first: before the work on STREAM_WORK; and, if `space` is that of ordinary memory, before
- * this returns, as the host's cores copy such keys at once. Not collective. Errors: the engine's. */
+/* Let what the caller has queued on `stream` come first: before the work on STREAM_WORK, and, if `space` is that of ordinary
+ * memory, before this returns, because the host's cores copy such keys at once. Not collective. Errors: the engine's. */
 hsort_status context_wait_caller(hsort_context *ctx, void *stream, enum engine_space space);
 
 /* End a public collective call: context_agree() on `mine` and keep the line that hsort_last_error() gives.
@@ -100,28 +101,29 @@ hsort_status context_finish(hsort_context *ctx, hsort_status mine);
  * HSORT_MPI. Returns `status`. Not collective. */
 hsort_status context_fail(hsort_context *ctx, hsort_status status);
 
-/* Have at least so much of one of the memories that the context keeps (context_memory.h has the others at once); its contents are
- * lost if it grows. Not collective, but where other ranks may map it, and it grows, context_unmap() comes first. */
+/* Have at least `bytes` of one of the memories that the context keeps (context_memory.h takes all of them at once). If it grows,
+ * its contents are lost. Not collective, but if it grows and other ranks may map it, context_unmap() comes first. */
 hsort_status context_reserve(hsort_context *ctx, enum kept which, size_t bytes);
 
-/* Bytes of KEPT_SCRATCH for keys that the engine cannot reach, which pass through it piece by piece: of less memory, less.
- *   bytes  [1] that all of them take; written: those of a piece, at most STREAM_PART_BYTES
+/* Bytes of KEPT_SCRATCH for keys that the engine cannot reach, which pass through it piece by piece. Less memory gives
+ * smaller pieces.
+ *   bytes  [1] read: of all these keys; written: of a piece, at most STREAM_PART_BYTES
  * Not collective. Errors: the engine's. */
 hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes);
 
-/* Keep what hsort_get_stats() returns, from what this rank knows of its sort. mine->paths and what crossed: what it has sent
- * beside the transport, by stats_of_traffic(). seconds [HSORT_PHASES]. Collective. */
+/* Keep what hsort_get_stats() returns, from what this rank knows of its sort. mine->paths, and what crossed to other nodes, hold
+ * what the rank has sent beside the transport, added by stats_of_traffic(). seconds [HSORT_PHASES]. Collective. */
 void stats_of_traffic(hsort_stats *stats, hsort_transport path, const struct traffic *traffic);
 hsort_status stats_keep(hsort_context *ctx, const hsort_stats *mine, const double *seconds);
 
 /* What hsort_get_stats() returns of a call on elements, which may sort several times and carry elements besides:
  *
  *     stats_begin()                                              at its entry; the transport counts from here on
- *     stats_book(H2D) ... stats_add() ... stats_book(GATHER)     the time since the booking before belongs to a phase; a sort
+ *     stats_book(H2D) ... stats_add() ... stats_book(GATHER)     the time since the last booking belongs to this phase; a sort
  *                                                                inside adds what it has booked itself
- *     stats_finish()                                             after it has gone well on every rank; collective
+ *     stats_finish()                                             after the call has gone well on every rank; collective
  *
- * What an engine was told to do counts once it is waited for, which is the caller's to do. */
+ * The work of an engine counts only once it has been waited for; that is up to the caller. */
 void stats_begin(hsort_context *ctx);
 void stats_book(hsort_context *ctx, hsort_phase phase);
 void stats_add(hsort_context *ctx, const hsort_stats *sort, const double *seconds);
@@ -129,7 +131,7 @@ void stats_add(hsort_context *ctx, const hsort_stats *sort, const double *second
 /* keys: elements on all ranks. Errors agreed: HSORT_MPI. */
 hsort_status stats_finish(hsort_context *ctx, int64_t keys);
 
-/* Feed this rank's keys [count], in any memory, to a verifier. Those the engine cannot see pass through
+/* Feed this rank's keys [count], in any memory, to a verifier. Keys that the engine cannot reach pass through
  * KEPT_SCRATCH, which must not be empty then. Not collective. */
 hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, const void *keys, int64_t count);
 

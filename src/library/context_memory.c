@@ -38,7 +38,7 @@ size_t free_bytes_for(size_t usable)
 hsort_status context_free_bytes(const hsort_context *ctx, size_t *bytes)
 {
     TRY(ctx->engine->ops->memory_free(ctx->engine, bytes));
-    if (ctx->info.gpu_sharers > 1 && ctx->options.device_memory_limit == 0) // a limit is each rank's own
+    if (ctx->info.gpu_sharers > 1 && ctx->options.device_memory_limit == 0) // each rank has a limit of its own
         *bytes /= (size_t)ctx->info.gpu_sharers;
     *bytes += spare_idle_bytes(&ctx->spare);
     return HSORT_OK;

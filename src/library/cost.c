@@ -3,11 +3,11 @@
  *     bitonic   each round waits for its slowest pair: a handshake, probes where the runs overlap, the keys that change
  *               sides, a merge of two runs. Over ipc the merge reads the link: the slower of the two counts, once
  *     direct    rounds of splitters (an Allgather, an Allreduce), three more collectives, P - 1 transfers of 1 / P of a shard each,
- *               packed where paths are slow and they are long enough, a merge of P runs
+ *               packed where paths are slow and the parts long enough, a merge of P runs
  *     partition cost_partition.c
  *
- * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts:
- * KEYS keys on each rank that stand for evenly spread ones, the same for every sort over P ranks.
+ * How much a round of the network moves has no simple formula unless P is a power of 2. So the network sorts
+ * KEYS keys on each rank, which stand for evenly spread ones and are the same for every sort over P ranks.
  *
  *     3 ranks, 6 keys each        0-1      1-2      0-1
  *     shares that a rank sends    1/2      2/3      1/3       moved: 2 * (1/2 + 2/3 + 1/3) / 3 = 1.0 per key
@@ -28,9 +28,9 @@ enum {
     COLLECTIVES_AROUND = 3, // of direct, beside the rounds of its splitters: ties, counts, all is well
     COLLECTIVES_IN_ROUND = 2,
     RUNS_IN_PASS = 16, // that an engine merges in one pass
-    FEW = 4,           // a part of a round's pairs: what fewer do, the others need not wait for
+    FEW = 4,           // a part of a round's pairs: the others need not wait for what fewer pairs do
     WORDS_PER_PROBE =
-        6, // that pass a rank: the probe, of two, two sums, and those once more on their way back
+        6, // that pass a rank: two of the probe, two sums, and the sums once more on their way back
 };
 
 /* ---- the network --------------------------------------------------------------------------------------- */
@@ -97,8 +97,8 @@ static void sort_small(struct cost_network *n, int32_t *keys, int64_t *sent)
         n->largest = larger(n->largest, (double)sent[rank] / KEYS);
 }
 
-/* Very many ranks, as if they were a power of 2: the last round of a merge finds like runs on both sides and
- * each sends a half; in the others, half the pairs are in order and half send all they have. */
+/* Treat very many ranks as if they were a power of 2: the last round of a merge finds similar runs on both sides, and
+ * each side sends a half; in the other rounds, half the pairs are in order and half send all they have. */
 static void take_formula(struct cost_network *n)
 {
     const bool one_node = n->size <= n->ranks_per_node; // the power of 2 may be more than that
@@ -229,11 +229,11 @@ static void add_splitters(const struct cost_network *n, const hsort_rates *rates
     cost->messages += (double)collectives * depth_of(n->size);
 }
 
-/* So many ranks get equal parts of a shard, in steps. */
+/* `to` of the ranks get equal parts of a shard each, in steps. */
 static void add_transfers(const hsort_rates *rates, const struct shard_size *s, enum cost_place place, int to,
                           int ranks, struct hsort_plan_exchange *cost)
 {
-    // Of few keys some ranks have none for some others.
+    // With few keys some ranks have none for some others.
     const double keys = (double)s->capacity / ranks, sent = keys < 1 ? to * keys : to;
     const double bytes = to * s->shard_bytes / ranks;
     if (sent > 0)
@@ -261,8 +261,9 @@ static int near_ranks(const struct cost_network *n)
     return n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
 }
 
-/* A shard goes to all ranks, of which one is this. On even nodes all of a node have partners on it, or all on other nodes
- * (mpi/exchange/step_order.h); on uneven ones some have one on another node in each step, and hold up the others. */
+/* A shard goes to all ranks, this one included. On even nodes, in each step all ranks of a node have partners on it, or all have
+ * partners on other nodes (mpi/exchange/step_order.h). On uneven nodes some have a partner on another node in each step, and hold up
+ * the others. */
 static void add_plain_steps(const struct cost_network *n, const hsort_rates *rates,
                             const struct shard_size *s, struct hsort_plan_exchange *cost)
 {
@@ -272,7 +273,7 @@ static void add_plain_steps(const struct cost_network *n, const hsort_rates *rat
     cost->moved_bytes = cost->moved_bytes_largest * n->size;
 }
 
-/* The same, packed where paths are slow: what goes there goes first, in a stream that is packed and unpacked meanwhile. */
+/* The same, packed where paths are slow: what takes these paths goes first, in a stream that is packed and unpacked meanwhile. */
 static void add_packed_steps(const struct cost_network *n, const hsort_rates *rates,
                              const struct shard_size *s, struct hsort_plan_exchange *cost)
 {
@@ -394,7 +395,7 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
     const int far_ranks = network->size > network->ranks_per_node ? network->size - network->ranks_per_node : 0;
     const double sort = keys / sort_rate(rates, key_bytes) + rate(rates, HSORT_RATE_STEP);
     const double step = larger_of(copy > 0 ? share / copy : 0, sort);
-    // From host memory, whatever GPUs have between them. On a node as own pieces are, which the step has.
+    // Pieces come from host memory, whatever GPUs have between them. On a node they are like own pieces, which the step includes.
     const double messages = share * far_ranks / network->size / rate(rates, HSORT_RATE_NETWORK);
     struct hsort_plan_exchange cost = {.moved_bytes_largest = s.shard_bytes * away,
                                        .moved_bytes = (double)total * key_bytes * away,
@@ -408,7 +409,7 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
 
 /* ---- two passes by way of the disk ---------------------------------------------------------------------- */
 
-/* A rank's parts come in, are sorted and go out; the disk does one thing at a time, and of all ranks:
+/* A rank's parts come in, are sorted and go out; the disk does one thing at a time, for all ranks:
  *
  *     the disk is slower     in 0 | in 1 | out 0 | in 2 | out 1 | ...           one sort is waited for
  *     the sort is slower     in 0 | sort 0 . . . | sort 1 . . . | ... | out     and one coming in and going out          */
@@ -418,7 +419,7 @@ static double disk_pass_seconds(double disk, double engine, double steps)
     return larger_of(of_disk, of_engine);
 }
 
-/* Bytes that are read to cut runs: fences, and of each run for each segment two blocks, but none twice. */
+/* Bytes that are read to cut runs: fences, and two blocks of each run for each segment, but no block twice. */
 static double bytes_of_cuts(const struct run_plan *plan, double all)
 {
     const double parts = (double)plan->parts, step = (double)plan->fence_elements,

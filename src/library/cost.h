@@ -17,13 +17,13 @@ enum cost_place { COST_NEAR /* on the same node */, COST_FAR, COST_PLACES };
 
 enum { COST_ROUNDS_MAX = 31 * 32 / 2 };
 
-/* One round of the hypercube. Shares are of a shard. */
+/* One round of the hypercube. A share is a part of a shard. */
 struct cost_round {
     float share[COST_PLACES]; /* the most that a rank sends to a partner there; -1: no rank has one there */
-    int pairs[COST_PLACES], overlapping[COST_PLACES]; /* there, counted; those whose runs overlap */
-    bool probing[COST_PLACES];      /* not few of them overlap: the cut is probed for, and they merge */
+    int pairs[COST_PLACES], overlapping[COST_PLACES]; /* there; of them, those whose runs overlap */
+    bool probing[COST_PLACES];      /* enough pairs overlap: the cut is probed for, and they merge */
     int paired, searching, sending; /* ranks that have a partner; that probe with it; that send it keys */
-    double moved, crossed;          /* shards sent, all ranks; of them, to other nodes */
+    double moved, crossed;          /* shards that all ranks send; of them, to other nodes */
 };
 
 /* What the network does, whatever the number of keys. */
@@ -33,7 +33,7 @@ struct cost_network {
     double largest; /* shards that one rank sends in all rounds, at most */
 };
 
-/* Let the network sort: up to COST_COUNTED_MAX ranks with a few dozen keys each, more by a formula.
+/* Count what the network does. Up to COST_COUNTED_MAX ranks sort a few dozen keys each; for more ranks there is a formula.
  *   size            ranks, 1 .. 2^30
  *   ranks_per_node  at least 1
  * Errors   HSORT_HOST_MEMORY. */
@@ -44,38 +44,38 @@ hsort_status cost_network_count(int size, int ranks_per_node, struct cost_networ
 struct hsort_plan_exchange cost_exchange(const struct cost_network *network, const struct hsort_rates *rates,
                                          int key_bytes, int64_t total, hsort_exchange exchange);
 
-/* What a sort costs of keys that take something along, but for copies to and from the engine; of several ranks `partition`'s
- * (mpi/exchange/pair_partition.h).
+/* What a sort of keys that take something along costs, without copies to and from the engine; with several ranks, by the exchange
+ * `partition` (mpi/exchange/pair_partition.h).
  *   pair_bytes   of a key and what is beside it while it is sorted
  *   moved_bytes  of a key and what goes to another rank with it
  *   packed_bytes  the same where the path is slow
- *   taken_bytes  of what is not sorted with its key, but taken at last; or 0 */
+ *   taken_bytes  of what is not sorted with its key, but taken at the end; or 0 */
 struct hsort_plan_exchange cost_pairs(const struct cost_network *network, const struct hsort_rates *rates,
                                       int pair_bytes, int64_t total, double moved_bytes, double packed_bytes,
                                       double taken_bytes);
 
-/* What an exchange sends from one node to another; of AUTO, two passes do. */
+/* What an exchange sends from one node to another; for AUTO, what two passes send. */
 struct hsort_plan_crossing cost_crossing(const struct cost_network *network, int key_bytes, int64_t total,
                                          hsort_exchange exchange);
 
-/* What two passes cost through slots that each hold one of a rank's `runs` runs: keys cross the link twice, both
- * ways at once, but for the steps at either end; those of other ranks come over the network meanwhile. */
+/* What two passes cost through slots that each hold one of a rank's `runs` runs. Keys cross the link twice, in both directions
+ * at once except in the steps at either end; meanwhile keys of other ranks come over the network. */
 struct hsort_plan_exchange cost_two_passes(const struct cost_network *network, const struct hsort_rates *rates,
                                            int key_bytes, int64_t total, int64_t runs);
 
-/* Bytes a second of a disk, or a file system, that all ranks share: of reads alone and of writes alone. */
+/* Bytes per second of a disk, or a file system, that all ranks share: when it only reads, and when it only writes. */
 struct cost_disk {
     double read, write;
 };
 
-/* What two passes by way of such a disk cost, in these parts.
+/* What two passes by way of such a disk cost, in the parts of `plan`.
  *   code_bytes  of what is sorted: the keys, or codes of the elements
- *   moves       elements, which are brought into the order of their codes */
+ *   moves       elements are sorted, and are brought into the order of their codes */
 struct run_plan;
 struct hsort_plan_exchange cost_disk_passes(const struct hsort_rates *rates, const struct cost_disk *disk,
                                             const struct run_plan *plan, int ranks, int code_bytes, bool moves);
 
-/* What keys of 1 and 2 bytes cost: a pass that reads them, a table that all ranks add up, a pass that writes them. */
+/* What a sort of keys of 1 and 2 bytes costs: a pass that reads them, a table that all ranks add up, a pass that writes them. */
 struct hsort_plan_exchange cost_counted(const struct cost_network *network, const struct hsort_rates *rates, int key_bytes,
                                         int64_t total);
 

@@ -1,6 +1,7 @@
-/* What `partition` costs (cost.h). On one node a part of a local sort, then the rest of it or the link, whichever is slower. Where
- * chunks are packed, between nodes and by `staged`, that goes on while keys move, batch by batch (mpi/exchange/batch_plan.h), so the
- * sizes of batches count: an early one is small, but takes as many calls as a late one. Time goes down:
+/* What `partition` costs (cost.h). On one node that is a part of a local sort, then the rest of it or the link, whichever is slower.
+ * Where chunks are packed, between nodes and by `staged`, the sort goes on while keys move, batch by batch
+ * (mpi/exchange/batch_plan.h). So the sizes of batches count: an early batch is small, but takes as many calls as a late one. Time
+ * runs downwards:
  *
  *     batch    network, or link    engine: sort it, pack and unpack its chunks
  *     0        ##                  ###            the engine is slower
@@ -16,23 +17,23 @@
 
 enum {
     COLLECTIVES = 4,
-    PAIR_OF_WORD = 8, // bytes of a key and what is beside it, which are sorted like a key of as many
-    PAIR_WIDE = 12, // larger ones: as a key of so many. They lie in arrays of their own
+    PAIR_OF_WORD = 8, // bytes of a key and what is beside it, which are sorted like a key of as many bytes
+    PAIR_WIDE = 12, // larger pairs are sorted like a key of so many bytes. They lie in arrays of their own
     MESSAGES = 4,   // with each other rank: what it may read, and that it has
     STEPS = 20,     // of the engine that wait, or that are too short to count
     BATCH_STEPS = 9 // that a batch takes to be sorted, and its chunks to be packed and unpacked, besides what its bytes take
 };
-/* Of a sort: a count and one of two passes, with more digits than usual. */
+/* The part of a sort that this is: a count and one of two passes, with more digits than usual. */
 static const double BEFORE_KEYS_MOVE = 3.0 / 8;
 /* The largest of 256 gaps between uniform keys is 6.1 times as large as the others, and its bits are whole ones. */
 static const double WIDEST_OF_BLOCK_BITS = 3.1;
-/* Of the shorter of a batch's two times, that the other one does not hide: slots are few, and each waits for the other at times. */
+/* The part of the shorter of a batch's two times that the longer does not hide: slots are few, and each waits for the other at times. */
 static const double NOT_HIDDEN = 0.1;
-/* The same of keys that take something along: elements are taken once their keys are in order. */
+/* The same for keys that take something along: elements are taken once their keys are in order. */
 static const double PAIRS_NOT_HIDDEN = 1.0 / 3;
 
-/* Of a key's bytes, those that are sent where it is packed: as difference to the next of a rank's uniform keys, of as many bits as
- * the largest of a block takes, one at least, and the head of a block. */
+/* The part of a key's bytes that is sent where it is packed: the difference to the next of a rank's uniform keys, in as many bits as
+ * the largest difference of a block takes, one at least, and a share of the head of a block. */
 static double packed_share(const struct shard_size *s)
 {
     const double bits = 8.0 * s->key_bytes, head = (double)(s->key_bytes + (int)sizeof(uint32_t)) / ENGINE_PACK_KEYS;
@@ -46,20 +47,20 @@ static double region_share(const struct cost_network *n)
     return (double)n->size / ENGINE_REGIONS;
 }
 
-/* Keys that a rank fetches, as a part of those that it gets: of the region across each boundary both ranks take all. */
+/* Keys that a rank fetches, as a part of those that it gets: both ranks fetch all of the region across their boundary. */
 static double fetched_share(const struct cost_network *n)
 {
     return 1 + region_share(n) * (n->size - 1) / n->size;
 }
 
-/* Ranks of the smallest node, which send most to others; ranks fill one node after the other. */
+/* Ranks of the smallest node, which send most to other nodes; ranks fill one node after the other. */
 static int fewest_of_node(const struct cost_network *n)
 {
     const int each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
     return n->size % each != 0 ? n->size % each : each;
 }
 
-/* Of a key's bytes, those that are sent to a rank of the same node. */
+/* The part of a key's bytes that is sent to a rank of the same node. */
 static double near_share(const hsort_rates *rates, const struct shard_size *s)
 {
     return rates->link == HSORT_TRANSPORT_STAGED ? packed_share(s) : 1;
@@ -105,7 +106,7 @@ static double batch_share(const struct cost_network *n, const struct shard_size 
     return regions <= 1 ? (rest < region ? rest : region) : regions * region < rest ? regions * region : rest;
 }
 
-/* A batch takes as long as the slower of network and engine, and some of the other. */
+/* A batch takes as long as the slower of network and engine, and a part of what the other takes. */
 static double batch_seconds(double share, double moving, double engine, double calls)
 {
     const double engine_seconds = share * engine + calls, moving_seconds_of = share * moving;
@@ -113,7 +114,7 @@ static double batch_seconds(double share, double moving, double engine, double c
     return moves_longer ? moving_seconds_of + NOT_HIDDEN * engine_seconds : engine_seconds + NOT_HIDDEN * moving_seconds_of;
 }
 
-/* All batches, if chunks are packed; sort: what is left of it. The last batch is the region across a boundary. */
+/* All batches, if chunks are packed; sort: what is left of the sort. The last batch is the region across a boundary. */
 static double batches_seconds(const struct cost_network *n, const hsort_rates *rates, const struct shard_size *s,
                               const struct moved_shard *moved, double sort, double sort_again)
 {
@@ -155,7 +156,7 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
 
 /* ---- keys that take something along --------------------------------------------------------------------- */
 
-/* Between ranks that read each other's memory most of the shorter hides behind the longer; messages come before all else. */
+/* Between ranks that read each other's memory most of the shorter time hides behind the longer; messages come before all else. */
 static double pairs_seconds(const hsort_rates *rates, const struct moved_shard *moved, double engine)
 {
     const double moving = moving_seconds(rates, moved), both = moving + engine,
@@ -187,7 +188,7 @@ struct hsort_plan_exchange cost_pairs(const struct cost_network *n, const hsort_
         cost.seconds[HSORT_PHASE_GATHER] = merge_seconds(rates, keys * taken_bytes);
     if (others == 0)
         return cost;
-    if (taken_bytes > 0) // those that leave are put in order, and all are taken at last
+    if (taken_bytes > 0) // elements that leave are put in order, and all are taken at the end
         engine += merge_seconds(rates, sent) + merge_seconds(rates, keys * taken_bytes);
     cost.seconds[HSORT_PHASE_EXCHANGE] =
         pairs_seconds(rates, &moved, engine) +
@@ -198,8 +199,8 @@ struct hsort_plan_exchange cost_pairs(const struct cost_network *n, const hsort_
 
 /* ---- between nodes -------------------------------------------------------------------------------------- */
 
-/* Parts of a shard that go to other nodes, all ranks, where every rank sends as much to each: ranks fill nodes one after the
- * other, and the last one has the rest. */
+/* Parts of a shard that all ranks together send to other nodes, if every rank sends as much to each: ranks fill nodes one after
+ * the other, and the last node has the rest. */
 static double spread_crossing(const struct cost_network *n)
 {
     const double each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, rest = fmod(n->size, each), ranks = n->size;

@@ -46,7 +46,7 @@ static inline double sort_rate(const hsort_rates *rates, int key_bytes)
     return rate(rates, HSORT_RATE_SORT_8) * 8 / key_bytes;
 }
 
-/* One rank reads and writes `bytes` in a merge. */
+/* The time in which one rank reads and writes `bytes` in a merge. */
 static inline double merge_seconds(const hsort_rates *rates, double bytes)
 {
     return 2 * bytes / rate(rates, HSORT_RATE_MERGE) + rate(rates, HSORT_RATE_STEP);
@@ -57,28 +57,29 @@ static inline double message_seconds(const hsort_rates *rates, enum cost_place p
     return rate(rates, place == COST_NEAR ? HSORT_RATE_MESSAGE : HSORT_RATE_NETWORK_LATENCY);
 }
 
-/* What a rank sends of a shard that goes to all ranks in equal parts, packed where paths are: to the link that of a whole node, to
- * the network that of the smallest. */
+/* What a rank sends of a shard that goes to all ranks in equal parts, packed on the paths that pack: over the link, what a rank of a
+ * whole node sends; over the network, what a rank of the smallest node sends. */
 struct moved_shard {
     double near, far; /* bytes, as they are sent */
-    double packed;    /* of keys that are packed, before that */
+    double packed;    /* of the keys that are packed, before they are */
 };
 
 struct moved_shard cost_moved_packed(const struct cost_network *network, const struct hsort_rates *rates,
                                      const struct shard_size *shard);
 
-/* Bytes that the busiest rank sends then: one of a whole node, most of whose peers get the most bytes. */
+/* Bytes that the busiest rank sends then. It is on a whole node, so it has the most peers on its own node, which get the
+ * most bytes. */
 double cost_most_sent_packed(const struct cost_network *network, const struct hsort_rates *rates,
                              const struct shard_size *shard);
 
-/* Bytes that all ranks send, of which `crossing` are for other nodes. */
+/* Bytes that all ranks send of `bytes` of keys, of which `crossing` go to other nodes. */
 double cost_sent_packed(const struct hsort_rates *rates, const struct shard_size *shard, double bytes,
                         const struct hsort_plan_crossing *crossing);
 
 /* Is what direct sends from rank to rank long enough to be packed? */
 bool cost_direct_packs(const struct cost_network *network, const struct shard_size *shard);
 
-/* Add what partition takes to a cost that has the local sort. */
+/* Add what partition takes to a cost that has the local sort in it. */
 void cost_add_partition(const struct cost_network *network, const struct hsort_rates *rates, const struct shard_size *shard,
                         struct hsort_plan_exchange *cost);
 

@@ -1,5 +1,5 @@
-/* Of each run there are fences, copies of every so manieth element (run_store.h). They are cut first, and say in which few
- * blocks of each run a cut must lie; only these are read.
+/* Each run has fences: copies of every n-th element (run_store.h). The fences are cut first, and say in which few blocks of
+ * each run a cut must lie. Only these blocks are read.
  *
  *     fence_elements 4           0     4     8     12                       cut at position 10 of all
  *     run 0      0 1 2 3 | 4 5 6 7 | 8 9 9 9 |       fences  0 4 8
@@ -7,11 +7,11 @@
  *     lower      fence 10 / 4 = 2 of all is 4: fewer than 10 elements lie before it           run 0 from 0, run 1 from 0
  *     upper      fence 10 / 4 + 1 + 2 runs = 5 of all is the last 8: at least 10 lie before   run 0 to 12, run 1 to 8
  *
- * Why: before fence i of all there lie, of each run, at most the elements up to its next fence, so not more than 4 i in all;
- * and at least those up to its last fence before, so not fewer than 4 (i - runs). The order is that of (key, run, position), so
+ * Why: of each run, the elements before fence i of all are at most those up to the run's next fence, so at most 4 i in all; and
+ * at least those up to the run's last fence before that, so at least 4 (i - runs). The order is that of (key, run, position), so
  * this holds for equal keys too, and a cut never has more than some blocks of each run.
  *
- * Two searches, since fences are many and ranges are far apart:
+ * There are two searches, because there are many fences, and ranges are far apart:
  *
  *     fences     each rank reads those of a share of the runs; all ranks cut them together, by messages (run_cuts.h)
  *     ranges     each rank is told those of a share of the cuts, in all runs; it reads them, and finds these cuts without a message
@@ -21,43 +21,44 @@
  *     ranges of cuts 0 and 1        rank 0  rank 0  rank 0  rank 0
  *     ranges of cut 2               rank 1  rank 1  rank 1  rank 1
  *
- * Shares are contiguous: then the order by (key, rank, run) of run_cuts.h is the order by run, whichever ranks made them; and what a
- * rank reads of a run for one cut is often what it needs for the next one. So it has a window of each run, which moves on; what lies
- * in it is not read again:
+ * Shares are contiguous. Then the order by (key, rank, run) of run_cuts.h is the order by run, whichever ranks made the runs; and
+ * what a rank reads of a run for one cut is often what it needs for the next one. So a rank has a window of each run, which moves
+ * on; what lies in the window is not read again:
  *
  *     run 0      | . . . . | . . . . | . . . . | . . . . |
  *     cut 0            [range   ]
  *     cut 1                  [range    ]                       of which only the end is read
  *     cut 2                                [range  ]           read as a whole
  *
- * Where memory does not hold the ranges of one cut, as of many runs or wide elements, they are narrowed first (disk_look.h). Of each
- * cut two blocks of each run are read, a few more in all, or less. *Rejected:* ranges of a share of the runs, whose cuts ranks then find
- * together: two messages for each round of every few cuts, as many as their ranges fit memory. */
+ * If memory does not hold the ranges of one cut, as with many runs or wide elements, they are narrowed first (disk_look.h). For each
+ * cut two blocks of each run are read, a few more in all, or fewer. *Rejected:* each rank reads the ranges of a share of the runs, and
+ * ranks then find the cuts together. That takes two messages for each round of every few cuts, as many cuts as have ranges that fit
+ * memory. */
 #include "src/library/disk_cuts.h"
 #include <stdlib.h>
 #include <string.h>
 #include "src/library/disk_look.h"
 #include "src/library/disk_plan.h"
 
-/* Of all cuts so many are searched for together: an eighth, as each time takes messages, or must wake threads, */
+/* How many cuts are searched for together: an eighth of all, because each time takes messages, or must wake threads, */
 enum {
     TIMES = 8,
-    FENCE_CUTS_LEAST = 32, /* within these limits, as tables grow with it */
+    FENCE_CUTS_LEAST = 32, /* within these limits, because tables grow with it */
     CUTS_LEAST = 8,
     CUTS_MOST = 32
 };
 
-enum { FENCE_BYTES_MOST = 64 }; /* of wider elements codes are kept */
+enum { FENCE_BYTES_MOST = 64 }; /* for wider elements codes are kept */
 
 /* A part of a run in memory. */
 struct window {
     int64_t begin, end;
-    char *elements; /* from there on */
+    char *elements; /* from `begin` on */
 };
 
 struct disk_cuts {
     struct comm *comm;
-    struct comm alone; /* one rank, this one: of the ranges */
+    struct comm alone; /* this rank alone, for the ranges */
     const struct pass_sort *sort;
     const struct run_store *store;
     const struct run_plan *plan;
@@ -66,7 +67,7 @@ struct disk_cuts {
 
     int64_t first, runs;  /* this rank's share of the runs */
     char *fences;         /* of these, or their codes; owned */
-    char **fence;         /* [runs] where each one's begin */
+    char **fence;         /* [runs] where the fences of each begin */
     int64_t *fence_count; /* [runs] */
     int64_t *position;    /* [2 * borders] in fences: lower ones, then upper ones */
     int64_t *fence_cut;   /* [2 * borders * runs] */
@@ -125,7 +126,7 @@ static int cuts_at_once(int64_t cuts, int least, int most)
     return some < least ? least : some > most ? most : (int)some;
 }
 
-/* Of the fences there are two for each border. */
+/* Fences have two cuts for each border. */
 static int fence_cuts_at_once(int64_t borders)
 {
     return cuts_at_once(2 * borders, FENCE_CUTS_LEAST, RUN_CUTS_AT_ONCE);
@@ -145,7 +146,7 @@ size_t disk_cuts_bytes(int64_t parts, int size)
            run_cuts_bytes(1, parts, own_cuts_at_once(own));
 }
 
-/* What is sent and received: of a border the lower or the upper fences of all runs. */
+/* What is sent and received: for each border, the lower or the upper fences of all runs. */
 static void set_lengths(struct disk_cuts *c)
 {
     const int size = c->comm->size;
@@ -218,7 +219,7 @@ static bool keeps_codes(const struct disk_cuts *c)
     return disk_cuts_fence_bytes(c->plan->element_bytes) != c->plan->element_bytes;
 }
 
-/* Where equal elements lie, fences decide which of them is first, and no check of the result would see them damaged. */
+/* Among equal elements fences decide which is first, and no check of the result would see that fences are damaged. */
 static hsort_status load_fences(const struct disk_cuts *c, int64_t run, char *to)
 {
     const int64_t number = c->first + run;
@@ -230,7 +231,7 @@ static hsort_status load_fences(const struct disk_cuts *c, int64_t run, char *to
                        (long long)number);
 }
 
-/* Have the fences of a run, or of wide elements the codes of these. */
+/* Have the fences of a run, or, if elements are wide, the codes of the fences. */
 static hsort_status read_fences_of(const struct disk_cuts *c, int64_t run)
 {
     if (!keeps_codes(c))
@@ -274,7 +275,7 @@ static key_code code_of_fence(const void *cuts, int64_t cut, int64_t run, int64_
                           : pass_code_at(c->sort, c->fence[run], fence);
 }
 
-/* Which fences lie before the ranges of each border, and before their ends. Collective. */
+/* For each border, count the fences of each run before its range and before the range's end. Collective. */
 static hsort_status cut_fences(struct disk_cuts *c)
 {
     const struct run_plan *plan = c->plan;
@@ -293,7 +294,7 @@ static hsort_status cut_fences(struct disk_cuts *c)
 
 /* ---- ranges -------------------------------------------------------------------------------------------- */
 
-/* to [own_borders * parts] = of each own border and each run, what the rank with the run's fences has found: rows of fence_cut.
+/* to [own_borders * parts] = for each own border and each run, what the rank with the run's fences has found: rows of fence_cut.
  * Collective. */
 static hsort_status tell_cuts(struct disk_cuts *c, const int64_t *found, int64_t *to)
 {
@@ -327,7 +328,7 @@ static hsort_status set_ranges(struct disk_cuts *c)
         const int64_t run = i % plan->parts, before = c->begin[i], up_to = c->end[i];
         c->begin[i] = before > 0 ? (before - 1) * step : 0;
         c->end[i] = up_to < plan_fences(plan, run) ? up_to * step : c->count[run];
-        if (c->end[i] < c->begin[i]) // of damaged fences: check_cuts() says so
+        if (c->end[i] < c->begin[i]) // fences are damaged: check_cuts() says so
             c->end[i] = c->begin[i];
     }
     return status;
@@ -343,7 +344,7 @@ static struct window join_ranges(const struct disk_cuts *c, int64_t run, int64_t
 {
     struct window all = {.begin = INT64_MAX};
     for (int64_t i = first * c->plan->parts + run; some > 0; some--, i += c->plan->parts) {
-        if (c->end[i] == c->begin[i]) // wherever that is, nothing is looked at
+        if (c->end[i] == c->begin[i]) // nothing is looked at there
             continue;
         all.begin = smaller(all.begin, c->begin[i]);
         all.end = c->end[i] > all.end ? c->end[i] : all.end;
@@ -363,7 +364,7 @@ static int64_t count_joined(const struct disk_cuts *c, int64_t first, int64_t so
     return count;
 }
 
-/* Elements that windows may have: those before, and those now. */
+/* Elements that all windows may have. Memory holds the windows before, and those now. */
 static int64_t window_elements(const struct disk_cuts *c)
 {
     return (int64_t)(c->look.bytes / 2 / c->plan->element_bytes);
@@ -386,7 +387,7 @@ static void drop_windows(struct disk_cuts *c)
     memset(c->window, 0, (size_t)c->plan->parts * sizeof *c->window);
 }
 
-/* Have windows of one border fit memory: where they do not, its ranges are narrowed first, in the memory of windows. */
+/* Make the windows of one border fit memory: if they do not, its ranges are narrowed first, in the memory of the windows. */
 static hsort_status narrow_border(struct disk_cuts *c, int64_t border)
 {
     const int64_t at = border * c->plan->parts, most = window_elements(c);
@@ -446,7 +447,7 @@ static key_code code_in_window(const void *cuts, int64_t cut, int64_t run, int64
     return pass_code_at(c->sort, c->window[run].elements, position - c->window[run].begin);
 }
 
-/* This rank's borders, some at a time. found [own_borders * parts]. Not collective. */
+/* Find the cuts at this rank's borders, some at a time. found [own_borders * parts]. Not collective. */
 static hsort_status cut_windows(struct disk_cuts *c, int64_t *found)
 {
     const int64_t parts = c->plan->parts;
@@ -466,7 +467,7 @@ static hsort_status cut_windows(struct disk_cuts *c, int64_t *found)
 
 /* ---- what all ranks have found ------------------------------------------------------------------------- */
 
-/* Do the cuts say that each segment has as many elements as it should? Not where a run is not in order, or was not read. */
+/* Do the cuts say that each segment has as many elements as it should? They do not if a run is not in order, or was not read. */
 static hsort_status check_cuts(const struct run_plan *plan, const int64_t *cuts)
 {
     for (int64_t part = 0; part < plan->parts; part++) {
@@ -515,7 +516,7 @@ static hsort_status find_cuts(struct disk_cuts *c, int64_t *cuts)
     TRY(comm_agree(comm, read_fences(c)));
     TRY(comm_agree(comm, cut_fences(c)));
     TRY(comm_agree(comm, set_ranges(c)));
-    int64_t *const found = c->received; // whose ranges lie in `begin` and `end` by now
+    int64_t *const found = c->received; // its ranges lie in `begin` and `end` by now
     TRY(comm_agree(comm, cut_windows(c, found)));
     return comm_agree(comm, gather_cuts(c, found, cuts));
 }
@@ -536,7 +537,7 @@ hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, con
     c.first_border = share_of(c.borders, comm->rank, comm->size);
     c.own_borders = share_count(c.borders, comm->rank, comm->size);
     hsort_status status = find_cuts(&c, cuts);
-    if (status == HSORT_INTERNAL) // no fault of ours: what lies on a disk can be changed
+    if (status == HSORT_INTERNAL) // not a fault of the library: what lies on a disk can be changed
         status = status_fail(HSORT_IO, "the runs are not as they were made: some are not in order");
     free_cuts(&c);
     return status;

@@ -6,25 +6,25 @@
 #include "src/library/run_store.h"
 
 /* Find where each segment begins in each run. Collective.
- *   plan   all of whose runs are made
- *   bytes  of memory for what a rank has of the runs at a time; 1 KiB of each run is taken in any case
+ *   plan   all of its runs are made
+ *   bytes  of memory for what a rank holds of the runs at a time; 1 KiB for each run is taken in any case
  *   cuts   [(plan->parts + 1) * plan->parts] written, the same on every rank: of run j, elements before
  *          cuts[i * plan->parts + j] belong to segments before i
- * Order    elements are ordered by (key, run, position), for any ranks.
- * Memory   besides: the fences of this rank's share of the runs, disk_cuts_fence_bytes() of each, and disk_cuts_bytes(), with the cuts
- *          themselves.
- * Errors   same on every rank: the store's, HSORT_HOST_MEMORY, HSORT_MPI; HSORT_IO: runs are not as they were made, by the checksums of
- *          their fences, or as they are cut. */
+ * Order    elements are ordered by (key, run, position), whatever the number of ranks.
+ * Memory   besides: the fences of this rank's share of the runs, disk_cuts_fence_bytes() each; and disk_cuts_bytes(), which includes
+ *          the cuts themselves.
+ * Errors   same on every rank: the store's, HSORT_HOST_MEMORY, HSORT_MPI; HSORT_IO: runs are not as they were made, as the checksums
+ *          of their fences, or their cuts, show. */
 hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, const struct run_store *store,
                             const struct run_plan *plan, size_t bytes, int64_t *cuts);
 
 /* Bytes of the tables for so many runs and ranks. Pure. */
 size_t disk_cuts_bytes(int64_t parts, int size);
 
-/* Of a fence: the element, or where that is wide, the code of its key. Pure. */
+/* Bytes of a fence in memory: of the element, or, if that is wide, of the code of its key. Pure. */
 size_t disk_cuts_fence_bytes(size_t element_bytes);
 
-/* run_facts.fences of fences [bytes]: equal for equal bytes, and for any others by a chance of 2^-64. Pure. */
+/* The checksum run_facts.fences of fences [bytes]: equal for equal bytes; for different ones, equal with a chance of 2^-64. Pure. */
 uint64_t fences_checksum(const char *fences, size_t bytes);
 
 #endif

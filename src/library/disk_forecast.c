@@ -5,7 +5,7 @@
 #include "src/library/pass_sort.h"
 #include "src/library/sort_memory.h"
 
-/* Of the keys, that the local sort takes on a GPU. */
+/* The local sort on a GPU takes workspace for one in so many keys. */
 enum { GPU_WORKSPACE_PART = 28 };
 
 /* What is to be sorted, and where: on the host engine, or on a GPU, which need not be here. */
@@ -15,7 +15,7 @@ struct planned_sort {
     int key_bits;        /* of elements; 0: bare keys */
 };
 
-/* element_workspace_fn: of a GPU a part of the keys. */
+/* element_workspace_fn: for a GPU, a part of the keys. */
 static hsort_status workspace_of_planned(void *planned_sort, int rung, int key_bytes, int64_t keys,
                                          size_t *bytes)
 {
@@ -25,7 +25,7 @@ static hsort_status workspace_of_planned(void *planned_sort, int rung, int key_b
                       : HSORT_OK;
 }
 
-/* Of what is sorted in a slot: keys, or codes. */
+/* What is sorted in a slot: keys, or codes. */
 static struct slot_codes codes_of(const struct planned_sort *sort, int64_t slot)
 {
     return sort->key_bits > 0 ? pass_slot_codes(sort->key_bits, slot)
@@ -63,7 +63,7 @@ static hsort_status keys_need_disk(struct planned_sort *sort, bool *needs)
     return HSORT_OK;
 }
 
-/* As columns_need_store() says, of the rank that has most. */
+/* As columns_need_store() says, for the rank that has most. */
 static hsort_status elements_need_disk(struct planned_sort *sort, struct disk_forecast *forecast)
 {
     const struct disk_question *q = sort->question;
@@ -84,7 +84,7 @@ static hsort_status elements_need_disk(struct planned_sort *sort, struct disk_fo
     forecast->one_pass_bytes = all;
     forecast->two_passes = all > planned_engine_bytes(q);
     const size_t of_gpu =
-        forecast->two_passes ? share : 2 * share; // host memory beside it: runs, or both files
+        forecast->two_passes ? share : 2 * share; // host memory beside the GPU's: runs, or both files
     forecast->by_disk = q->wanted_parts > 0 || (sort->host ? all : of_gpu) > q->memory_bytes ||
                         (size_t)capacity * q->array_bytes > q->memory_bytes;
     return HSORT_OK;
@@ -101,7 +101,7 @@ static hsort_status count_key_bits(struct planned_sort *sort)
     return HSORT_OK;
 }
 
-/* What the outputs take that are dealt out. */
+/* Add what the outputs take that are dealt out. */
 static void add_deal(const struct disk_question *q, size_t element_bytes, struct disk_forecast *forecast)
 {
     const double bytes = (double)q->count * (double)element_bytes;

@@ -1,14 +1,14 @@
-/* Ranges are narrowed by samples: of each range every so manieth element, of which the code of its key is kept. They say of the
- * range what fences say of a run (disk_cuts.c), and the next samples lie closer, until all elements are samples or what is left
- * is little enough:
+/* Ranges are narrowed by samples: every n-th element of each range, of which the code of its key is kept. Samples say of a range
+ * what fences say of a run (disk_cuts.c). The next samples lie closer together, until all elements are samples or little enough is
+ * left:
  *
  *     range of run 0     | . . . . . . . . . . . . . . . . |     cut in it, by fences
  *     samples            0       4       8       12              as many as memory has codes for
  *     narrowed                   | . . . . . . . |               two steps or so
  *     samples                    0 1 2 3 4 5 6 7                 each element: they give the cut itself
  *
- * Samples that lie close are read with all between them, in large pieces; others one by one, and of each no more than its keys.
- * As a read of one key takes as long as that of many KiB, ranges of some size have few samples and more rounds. */
+ * Samples that lie close together are read with all that is between them, in large pieces. Others are read one by one, and of each no
+ * more than its keys. A read of one key takes as long as a read of many KiB, so ranges of some size have few samples and more rounds. */
 #include "src/library/disk_look.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,10 @@
 
 enum {
     LEAST_SAMPLES = 64,       /* of each run, for which there is memory in any case */
-    LONE_SAMPLES = 16,        /* of each run in a round, where they are read one by one; to leave a seventh */
+    LONE_SAMPLES = 16,        /* of each run in a round, if they are read one by one; they leave a seventh */
     PIECE_BYTES = 64 << 10,   /* read at once; samples that are further apart are read one by one, */
-    STREAM_BYTES = 512 << 10, /* and so are they where ranges have more on average */
-    READERS_LEAST = 4         /* threads, as they wait for the disk, too */
+    STREAM_BYTES = 512 << 10, /* and so are samples of ranges that have more on average */
+    READERS_LEAST = 4         /* threads at least, because they wait for the disk, too */
 };
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ void disk_reading_note(struct disk_reading *reading, hsort_status status)
 {
     if (status == HSORT_OK)
         return;
-    pthread_mutex_lock(&reading->lock); // no critical section, whose name the library would export
+    pthread_mutex_lock(&reading->lock); // not a critical section: the library would export its name
     if (reading->status == HSORT_OK) {
         reading->status = status;
         memcpy(reading->text, status_text(), sizeof reading->text);
@@ -109,7 +109,7 @@ static int64_t count_ranges(const struct samples *s)
     return count;
 }
 
-/* How far samples are apart, and how they are read. Not more of them than there is memory for; each range may have one more. */
+/* Choose how far samples are apart, and how they are read. There is memory for all of them; each range may have one more. */
 static void choose_step(struct samples *s, int64_t elements)
 {
     const int64_t parts = s->look->plan->parts, width = (int64_t)s->look->plan->element_bytes;
@@ -178,7 +178,7 @@ static key_code code_of_sample(const void *samples, int64_t cut, int64_t run, in
 
 /* ---- rounds -------------------------------------------------------------------------------------------- */
 
-/* The ranges that samples leave: as fences do of runs. rest: elements in the ranges before the cut. */
+/* Narrow ranges by their samples, as runs are by their fences. rest: elements in the ranges before the cut. */
 static hsort_status narrow_by_samples(struct samples *s, struct run_cuts *tables, int64_t rest)
 {
     const struct run_set set = {.count = s->count, .code_at = code_of_sample, .state = s};
@@ -194,7 +194,7 @@ static hsort_status narrow_by_samples(struct samples *s, struct run_cuts *tables
                       up_to = s->cut[parts + run];
         s->begin[run] = step == 1 ? begin + before : before > 0 ? begin + (before - 1) * step : begin;
         s->end[run] = up_to < s->count[run] || step == 1 ? begin + up_to * step : end;
-        if (s->end[run] < s->begin[run]) // of runs that are not in order: who checks the cuts says so
+        if (s->end[run] < s->begin[run]) // runs are not in order: the check of the cuts says so
             s->end[run] = s->begin[run];
     }
     return HSORT_OK;

@@ -38,15 +38,15 @@ struct disk_passes {
     int64_t stage[STAGES];          /* parts in the pipeline, or NO_PART */
     struct run_facts facts[STAGES]; /* of them, as far as they are known */
     struct run_facts *made; /* [2 * parts] runs, then segments, that this call has made on this rank */
-    char *fences;           /* [fences of a run] of the one that goes out */
+    char *fences;           /* [fences of a run] of the run that goes out */
     int64_t *cuts;          /* [(parts + 1) * parts] */
     struct run_piece *from; /* [parts] */
     struct engine_transfer *pieces; /* [parts] */
     struct pipeline pipeline;
 };
 
-/* A collective call of the store has ended: all ranks have its status, and now its line, which those know who have failed.
- * Collective. */
+/* A collective call of the store has ended, and all ranks have its status. Let the ranks that failed, which know its line, share
+ * that with all. Collective. */
 static hsort_status share_line(struct disk_passes *p, hsort_status status)
 {
     if (status != HSORT_OK)
@@ -192,7 +192,7 @@ static hsort_status drain_parts(struct disk_passes *p)
     return pipeline_drain(&p->pipeline);
 }
 
-/* How much of this rank's share of the stream is through with all parts before `part`, whoever has made them. */
+/* How much of this rank's share of the stream is through once all parts before `part` are, whoever has made them. */
 static int64_t share_through(const struct disk_passes *p, int64_t part)
 {
     const int64_t all = p->plan.elements;
@@ -388,7 +388,7 @@ static hsort_status run_disk_passes(struct disk_passes *p)
     s->phase_began = MPI_Wtime();
     struct trace_span *span = trace_begin(ctx->comm.trace, "pass 1: runs");
     TRY(context_agree(ctx, trace_end_with(span, push_parts(p, s->source, p->plan.runs, push_run))));
-    TRY(context_agree(ctx, join_made(p))); // fences are checked by whoever reads them
+    TRY(context_agree(ctx, join_made(p))); // whoever reads fences checks them
     sort_end_pass(s, HSORT_PHASE_LOCAL_SORT);
     TRY(make_result(p));
     s->form = FORM_DELIVERED;

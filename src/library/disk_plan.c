@@ -4,9 +4,9 @@
 
 enum {
     FENCE_BYTES = 8 << 10, /* from one fence to the next at least, */
-    FENCE_ELEMENTS = 64,   /* so many of them, too, as the disk has fences as well, */
-    FENCE_SHARE = 64,      /* and so many that all of them take this part of memory at most */
-    WINDOW_SHARE = 16      /* so does what is read of runs to cut them */
+    FENCE_ELEMENTS = 64,   /* and so many elements at least, because fences also lie on the disk, */
+    FENCE_SHARE = 64,      /* and so many that all fences take at most this part of memory */
+    WINDOW_SHARE = 16      /* the part of memory for what is read of runs to cut them */
 };
 
 static int64_t lesser_count(int64_t a, int64_t b)
@@ -27,7 +27,7 @@ size_t disk_plan_window_bytes(size_t memory_bytes)
 
 /* ---- how long a part may be ---------------------------------------------------------------------------- */
 
-/* Bytes for slots, workspace and, of the same memory on the host engine, tables. */
+/* Bytes for slots and workspace; with the host engine also for tables, which are in the same memory. */
 static size_t bytes_for_slots(const struct disk_sizes *sizes)
 {
     const size_t rest =
@@ -35,14 +35,14 @@ static size_t bytes_for_slots(const struct disk_sizes *sizes)
     return sizes->on_host && sizes->engine_bytes > rest ? rest : sizes->engine_bytes;
 }
 
-/* From one fence to the next at least. */
+/* Elements from one fence to the next, at least. */
 static int64_t least_distance(size_t element_bytes)
 {
     const int64_t elements = pass_parts(FENCE_BYTES, (int64_t)element_bytes);
     return elements > FENCE_ELEMENTS ? elements : FENCE_ELEMENTS;
 }
 
-/* Bytes that slots of so many elements take, with all that these are taken for. */
+/* Bytes that slots of so many elements take, with all that belongs to them. */
 static hsort_status slot_bytes_of(const struct disk_sizes *sizes, int64_t elements, size_t *bytes)
 {
     size_t workspace_bytes;
@@ -55,7 +55,7 @@ static hsort_status slot_bytes_of(const struct disk_sizes *sizes, int64_t elemen
     return HSORT_OK;
 }
 
-/* bytes: what would do of slots and all that these are taken for. */
+/* bytes: what would do for slots and all that belongs to them. */
 static hsort_status fail_lacking(const struct disk_sizes *sizes, size_t bytes)
 {
     char takes[SIZE_TEXT_BYTES], has[SIZE_TEXT_BYTES], enough[SIZE_TEXT_BYTES];
@@ -80,8 +80,8 @@ hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements
     const int64_t least = pass_parts(sizes->elements, DISK_PARTS_MAX);
     const size_t have = bytes_for_slots(sizes);
     size_t need, least_need = SIZE_MAX;
-    // Few runs make long pieces. Not a rank's share at most: parts of an earlier call, on fewer ranks, may be longer. What is needed
-    // follows from the slot by no formula: the workspace grows with it, and tables grow as it shrinks.
+    // Few runs make long pieces. A slot may be longer than a rank's share, because parts of an earlier call, on fewer ranks, may be
+    // longer. No formula says what a slot needs: the workspace grows with it, and tables grow as it shrinks.
     for (int64_t slot = sizes->elements; slot >= least; slot -= slot / 32 + 1) {
         TRY(slot_bytes_of(sizes, slot, &need));
         if (need <= have) {
@@ -95,7 +95,7 @@ hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements
 
 /* ---- parts --------------------------------------------------------------------------------------------- */
 
-/* From one fence of a run to the next. */
+/* Elements from one fence of a run to the next. */
 static int64_t fence_distance(const struct disk_sizes *sizes, const struct run_plan *plan)
 {
     const size_t most = sizes->memory_bytes / FENCE_SHARE, bytes = disk_cuts_fence_bytes(plan->element_bytes);

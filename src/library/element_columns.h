@@ -10,27 +10,27 @@
 #include "kernels/engine.h"
 #include "src/library/key_stream.h"
 
-/* One array of a call, before and after. Both may be the same. */
+/* One array of a call, before and after; both may be the same array. */
 struct element_column {
     size_t bytes;   /* of an element's part */
     const void *in; /* [count * bytes] the caller's */
     void *out;      /* [out_count * bytes] the caller's; NULL: nobody wants it */
-    bool numbers;   /* it comes from nowhere: int64_t, the elements' global positions */
+    bool numbers;   /* it has no input: int64_t, the elements' global positions */
     enum engine_space in_space, out_space; /* written by element_passes_choose() */
 };
 
 struct element_columns {
     const struct key_stream *source,
-        *sink; /* of elements of the only column, whose `in` and `out` are NULL; or neither */
+        *sink; /* both, of elements of the only column, whose `in` and `out` are NULL; or neither */
     const struct run_store *store; /* where runs of streams go to, whatever memory there is; or NULL */
     struct stream_check *check;    /* with a store: written as by sort_streams(); or NULL */
     struct element_column column[HSORT_FIELDS_MAX + 1];
     int count;
-    const struct engine_pairs *pairs; /* as which a rank alone sorts them, where all fits; or NULL */
-    size_t carried_bytes; /* that element_carry() brings to their place at a time, where all fits; 0: none */
+    const struct engine_pairs *pairs; /* the form in which a rank alone sorts them, if all fits; or NULL */
+    size_t carried_bytes; /* of an element, what element_carry() brings to its place at a time, if all fits; 0: nothing */
 };
 
-/* A whole call, if it is to sort in two passes; else nothing is done, and who calls it finds the order by columns and gathers
+/* Do a whole call, if it is to sort in two passes. Otherwise nothing is done, and the caller finds the order by columns and gathers
  * each of them. Collective.
  *   fields   [field_count] of elements as they travel
  *   columns  any arrays in host memory, which do not overlap; or streams, whose counts ranks may deal out as they like
@@ -40,8 +40,8 @@ hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *field
                                     struct element_columns *columns, int64_t count, int64_t out_count,
                                     bool *done);
 
-/* As streams_need_store(): is a call on such columns, which would else lie in host memory before and after, to have its runs
- * in a store? Collective. */
+/* As streams_need_store(): does a call on such columns, which would otherwise lie in host memory before and after, need to have
+ * its runs in a store? Collective. */
 hsort_status columns_need_store(hsort_context *ctx, const hsort_field *fields, int field_count,
                                 struct element_columns *columns, int64_t count, int64_t out_count,
                                 size_t memory_bytes, bool *needs);

@@ -5,7 +5,7 @@
 
 enum { CARRY_BYTES = 40 /* for each entry of an index, of element_gather_open() */ };
 
-/* Between the two rounds of long keys, beside the arrays. */
+/* Bytes between the two rounds of long keys, beside the arrays. */
 static size_t round_bytes(const struct element_sizes *sizes)
 {
     return sizes->in_two_rounds ? (size_t)sizes->count * (sizeof(uint128) + sizeof(uint64_t)) +
@@ -13,8 +13,8 @@ static size_t round_bytes(const struct element_sizes *sizes)
                                 : 0;
 }
 
-/* To carry elements, or the words between two rounds and the keys after them; and before that the positions of either.
- * Between two ranks of a sort go at most all of either's. */
+/* Bytes to carry elements, or the words between two rounds and the keys after them; and before that the positions of either.
+ * At most all that a rank brings or gets goes between two ranks of a sort. */
 static hsort_status carry_bytes(const struct element_sizes *sizes, element_workspace_fn workspace, void *user,
                                 size_t *bytes, size_t *slice)
 {
@@ -28,7 +28,7 @@ static hsort_status carry_bytes(const struct element_sizes *sizes, element_works
     TRY(workspace(user, -1, (int)sizeof(key_code), sizes->out_count, bytes));
     *bytes += (size_t)sizes->out_count * CARRY_BYTES;
     *slice = gather_slice_room((size_t)count * most);
-    *bytes += *slice; // what comes goes through one as large, which nobody else maps
+    *bytes += *slice; // what comes goes through a slice as large, which nobody else maps
     return HSORT_OK;
 }
 

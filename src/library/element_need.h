@@ -1,5 +1,5 @@
-/* What one pass of elements takes of engine memory, by codes: arithmetic of counts, for the sort itself (element_passes.c) and
- * for a sort that is only planned (disk_forecast.c). */
+/* The engine memory that one pass over elements takes, if they are sorted by codes: arithmetic of counts, for the sort itself
+ * (element_passes.c) and for a sort that is only planned (disk_forecast.c). */
 #ifndef ELEMENT_NEED_H
 #define ELEMENT_NEED_H
 
@@ -19,25 +19,25 @@ struct element_sizes {
         carried_bytes; /* of an element, those that go to where its key goes; 0: the order alone is wanted */
 };
 
-/* What has a size of its own, as a context keeps some of it for other calls. */
+/* Bytes of each part by itself, because a context keeps some of the parts for other calls. */
 struct element_need {
     size_t index;     /* the order, beside the elements */
     size_t apart;     /* between two rounds, and to carry elements to other ranks */
-    size_t slice;     /* through which they go there */
+    size_t slice;     /* through which elements go there */
     size_t codes;     /* as they come and go */
     size_t buffer;    /* each of the two that sorts of codes take */
     size_t workspace; /* of the codes' sort */
 };
 
-/* Bytes of workspace that a sort of so many keys with as much scratch takes. rung -1: whichever suits. */
+/* Bytes of workspace that a sort of so many keys, with scratch for as many, takes. rung -1: whichever suits. */
 typedef hsort_status (*element_workspace_fn)(void *user, int rung, int key_bytes, int64_t keys,
                                              size_t *bytes);
 
-/* need [1] is written. Not collective. Errors: those of `workspace`. */
+/* Write need [1]. Not collective. Errors: those of `workspace`. */
 hsort_status element_need_find(const struct element_sizes *sizes, element_workspace_fn workspace, void *user,
                                struct element_need *need);
 
-/* Bytes that a gather by an index of so many entries takes beside the arrays, of a rank. Pure. */
+/* Bytes that a gather by an index of so many entries takes on a rank, beside the arrays. Pure. */
 size_t element_need_of_gather(int ranks, int64_t entries, size_t element_bytes);
 
 /* All of it. Pure. */

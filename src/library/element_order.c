@@ -1,4 +1,4 @@
-/* Codes of 8 bytes where keys and positions fit, else of 16. Keys of more bits than 16 bytes have beside the position
+/* Codes have 8 bytes if key and position fit, else 16. Keys with more bits than 16 bytes have room for beside the position
  * are ordered in two stable rounds, by their lower 8 bytes first:
  *
  *     keys           2a 1b 2b 1a     each letter and digit stands for 8 bytes
@@ -101,10 +101,10 @@ struct order_round {
     int field_count;
     int64_t first, count, out_count;
     const struct raw_keys
-        *numbered;      /* the keys, of which the sort makes codes; or NULL, and they are made before */
+        *numbered;      /* the keys of which the sort makes codes; NULL: codes are made before */
     void *codes, *room; /* memory of the context, as they come and go: the same if the counts are equal */
     const void *sorted; /* where in the context the sort has left them */
-    bool placed;        /* it has left positions instead, where they belong */
+    bool placed;        /* the sort has left positions instead, where they belong */
 };
 
 /* Bytes of codes, so that what follows them is aligned like memory of the engine. */
@@ -155,7 +155,7 @@ static hsort_status split_codes(const struct element_order *order, const void *c
                                     to, order->fields[0].map, keys);
 }
 
-/* Do all ranks come with as many elements as they ask for, and none with more than its part? */
+/* Does every rank bring as many elements as it asks for, and none more than its part? */
 static bool are_spread_evenly(const struct element_order *order)
 {
     const int size = order->ctx->comm.size;
@@ -168,8 +168,8 @@ static bool are_spread_evenly(const struct element_order *order)
            memcmp(order->in_offset, order->out_offset, ((size_t)size + 1) * sizeof *order->in_offset) == 0;
 }
 
-/* Is the sort to make codes as it loads keys? One that moves keys before it sorts them could not. *numbers: the same on every rank.
- * Collective. */
+/* Is the sort to make codes as it loads keys? A sort that moves keys before it sorts them could not. *numbers: the same on every
+ * rank. Collective. */
 static hsort_status codes_are_numbered(const struct element_order *order, bool *numbers)
 {
     struct comm *comm = &order->ctx->comm;
@@ -245,8 +245,8 @@ hsort_status element_order_sort_pairs(const struct element_order *order, const s
     return HSORT_OK;
 }
 
-/* Let the engine sort keys `from` with their positions, if it does that and has room for it beside `more` bytes of codes; codes
- * with positions may do with less. */
+/* *can: the engine sorts these keys with their positions, and has room for that beside `more` bytes of codes. Codes with positions
+ * may do with less. */
 static hsort_status can_sort_positions(struct element_order *order, const struct engine_pairs *pairs,
                                        size_t more, bool *can)
 {
@@ -279,7 +279,7 @@ static hsort_status positions_beat_codes(const struct element_order *order, bool
                                              : HSORT_OK;
 }
 
-/* They travel as they are. */
+/* Keys travel as they are. */
 static hsort_status sort_positions_alone(struct element_order *order, void *keys, bool *done)
 {
     const struct engine_pairs pairs = pairs_of_positions(order, keys);
@@ -287,8 +287,8 @@ static hsort_status sort_positions_alone(struct element_order *order, void *keys
     return *done ? element_order_sort_pairs(order, &pairs) : HSORT_OK;
 }
 
-/* Fields of 8 bytes together, or less, are one array of codes first. Faster than codes of 16 bytes that positions are part of:
- * these are twice as long, and where keys repeat or cluster no two of them are equal. */
+/* Fields of 8 bytes together, or less, become one array of codes first. That is faster than codes of 16 bytes with positions in
+ * them: these are twice as long, and where keys repeat or cluster no two of these codes are equal. */
 static hsort_status sort_field_codes_alone(struct element_order *order, bool *done)
 {
     hsort_context *ctx = order->ctx;
@@ -312,8 +312,8 @@ static hsort_status sort_field_codes_alone(struct element_order *order, bool *do
     return element_order_sort_pairs(order, &pairs);
 }
 
-/* Let the engine make codes of 8 bytes as it loads keys, and store positions where nobody wants the keys, if it has as much
- * scratch as codes. */
+/* Let the engine make codes of 8 bytes as it loads keys, and store positions if nobody wants the keys. It does so only if there is
+ * as much scratch as there are codes. */
 static hsort_status sort_numbered_alone(struct element_order *order, void *keys, bool *done)
 {
     hsort_context *ctx = order->ctx;
@@ -341,9 +341,9 @@ static hsort_status sort_numbered_alone(struct element_order *order, void *keys,
     return engine->ops->stream_synchronize(engine, STREAM_WORK);
 }
 
-/* A rank alone needs no codes with positions in a pass of their own: those of 8 bytes are made by the sort, which is faster than a
- * stable one, if the keys are one array; instead of those of 16, and of 8 where the engine expects that to be faster, positions travel
- * with keys. *done: the order is found. */
+/* A rank alone needs no pass of its own to make codes with positions. If the keys are one array, the sort makes codes of 8 bytes,
+ * which is faster than a stable sort. Instead of codes of 16 bytes, and of 8 where the engine expects that to be faster, positions
+ * travel with keys. *done: the order is found. */
 static hsort_status find_alone(struct element_order *order, void *keys, bool *done)
 {
     const bool small = order->code_bytes == sizeof(uint64_t);
@@ -365,7 +365,7 @@ static hsort_status find_alone(struct element_order *order, void *keys, bool *do
 
 /* ---- two rounds ---------------------------------------------------------------------------------------- */
 
-/* What lies between them, all in engine memory. */
+/* What lies between the two rounds, all in engine memory. */
 struct between_rounds {
     struct element_array keys;  /* [count] of 16 bytes, without positions */
     struct element_array upper; /* [count] their upper 8 bytes; in the order of the first round [out_count] */
@@ -454,7 +454,7 @@ static hsort_status find_in_two_rounds(struct element_order *order)
     return status;
 }
 
-/* The keys in order, where no code holds a whole one: they are carried there. NULL: this rank wants none. Collective. */
+/* Carry the keys into order, because no code holds a whole key. keys NULL: this rank wants none. Collective. */
 static hsort_status carry_keys(const struct element_order *order, void *keys)
 {
     int64_t some_want;
@@ -483,7 +483,7 @@ hsort_status element_order_find(struct element_order *order, int64_t *positions,
 
 /* ---- elements ------------------------------------------------------------------------------------------ */
 
-/* What the exchange of the codes keeps, as it could be had, makes way for what must be had now. */
+/* What the exchange of the codes keeps was optional. It makes way for what must be had now. */
 static void make_room_to_carry(hsort_context *ctx, int64_t count, size_t element_bytes)
 {
     struct engine *engine = ctx->engine;
@@ -500,7 +500,7 @@ static void make_room_to_carry(hsort_context *ctx, int64_t count, size_t element
     if (status == HSORT_OK)
         status = context_has_room(ctx, &need, &has);
     if (status != HSORT_OK)
-        status_clear(); // who cannot be asked fails where it is taken, on all ranks
+        status_clear(); // an engine that cannot be asked fails where memory is taken, on all ranks
     if (!has)
         kept_drop(&ctx->kept[KEPT_EXCHANGE], engine);
 }

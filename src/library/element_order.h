@@ -19,7 +19,7 @@ int element_code_bytes(int bits);
 /* Give each field its place in the code, the last one lowest, from bit `shift` on. Returns the first bit above. Pure. */
 int element_place_fields(struct key_field *fields, int field_count, int shift);
 
-/* A word of each of some codes, `stride` bytes apart: 0 the lower, 1 the upper one of 16 bytes. Pure. */
+/* One word of each of some codes, which lie `stride` bytes apart: word 0 is the lower, 1 the upper one of 16 bytes. Pure. */
 struct key_field element_word(const void *keys, int word, size_t stride, int shift);
 
 /* One call of the library under way. */
@@ -43,7 +43,7 @@ struct element_order {
 
 /* Learn all counts, and begin the statistics of the call. fields need no memory yet. Collective.
  *   mine     this rank's status so far, agreed on here
- *   request  a number that all ranks must have the same: what they ask for
+ *   request  a number that must be the same on all ranks: it stands for what they ask for
  * Errors   agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
 hsort_status element_order_plan(struct element_order *order, hsort_status mine, uint64_t request);
 
@@ -52,19 +52,19 @@ hsort_status element_order_check_total(const struct element_order *order);
 
 /* Find the order of as many elements as are asked for. Collective.
  *   positions  [out_count] engine memory, written: the global positions of the elements that belong here
- *   keys       [out_count] engine memory, written: the keys of the only field, in order; or NULL. May be where they come from,
- *              but not in two rounds
+ *   keys       [out_count] engine memory, written: the keys of the only field, in order; or NULL. May be where the keys come
+ *              from, except in two rounds
  * Errors agreed: those of a sort. */
 hsort_status element_order_find(struct element_order *order, int64_t *positions, void *keys);
 
 /* Are the keys one array of numbers, as the engine's sort reads them? Pure. */
 bool element_order_has_bare_keys(const struct element_order *order);
 
-/* Does the engine sort such keys and values by itself (struct engine_pairs)? Then no element has to be gathered: on a rank
- * alone, whose keys are one array. Of pairs all but the addresses counts. Pure. */
+/* Does the engine sort such keys and values by itself (struct engine_pairs)? It can on a rank alone whose keys are one array;
+ * then no element has to be gathered. All of `pairs` counts except the addresses. Pure. */
 bool element_order_takes_pairs(const struct element_order *order, const struct engine_pairs *pairs);
 
-/* Sort such pairs. Of a rank alone. Errors those of the engine, its own. */
+/* Sort such pairs, on a rank alone. Errors: the engine's, this rank's own. */
 hsort_status element_order_sort_pairs(const struct element_order *order, const struct engine_pairs *pairs);
 
 /* Carry elements over all ranks, in engine memory, and book the time. Collective.

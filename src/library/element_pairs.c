@@ -6,7 +6,7 @@
 
 enum { WORD_BITS = 64 };
 
-/* Does it pay for so many bytes on a rank? As many steps as bare keys take cost less than what carries values behind a sort. */
+/* Does it pay for so many bytes on a rank? It takes as many steps as bare keys do, which cost less than carrying values after a sort. */
 static bool do_pairs_pay(const hsort_context *ctx, int64_t bytes)
 {
     return hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA && bytes >= PAIRS_BYTES_MIN;
@@ -42,8 +42,8 @@ static hsort_status make_field_codes(const struct element_order *order)
                                         order->count, fields, order->field_count, 0, 0);
 }
 
-/* Sort pairs of several ranks: x but for its memory. mine: this rank can. codes: keys are to be codes of all fields, which are not
- * there yet. Collective. */
+/* Sort pairs of several ranks. x: all but its memory is set. mine: this rank can. codes: keys are to be codes of all fields, which
+ * are not there yet. Collective. */
 static hsort_status sort_pairs(const struct element_order *order, struct pair_partition *x, bool mine,
                                bool codes, bool *done)
 {
@@ -102,7 +102,7 @@ hsort_status element_pairs_sort(const struct element_order *order, const struct 
 }
 
 /* Sort by keys as they are, if those of all ranks are one array of numbers, or by codes of all fields, if these fit and no rank wants
- * the keys back: x but for its pairs. keys: room for them, or NULL. positions: values_out. Collective. */
+ * the keys back. x: all but its pairs and memory is set. keys: room for the keys, or NULL. positions: values_out. Collective. */
 static hsort_status sort_any_keys(const struct element_order *order, struct pair_partition *x, void *keys,
                                   int64_t *positions, bool *done)
 {

@@ -1,11 +1,11 @@
-/* Whether elements fit is found out before anything is taken: all that the call takes at a time, of engine memory
+/* Whether elements fit is found out before anything is taken. All the engine memory that the call takes at a time,
  *
  *     arrays      copies of what comes, room for what goes; the index
  *     codes       as they come and go; buffers and workspace of their sort
  *     carrying    of several ranks, the lists of element_gather.h and two slices
  *     pairs       of a rank alone whose values travel with their keys: no codes and no index, but the workspace of that
  *
- * is compared with what there is, with what nobody uses. Rather too much: in two passes it is sorted as well.
+ * is compared with what there is, including what nobody uses. The estimate is rather too large, because two passes sort as well.
  *
  * Elements of several columns are joined and taken apart by the functions of two streams (key_stream.h), on the way
  * between the caller's memory and pinned slots. */
@@ -30,7 +30,7 @@ static size_t element_bytes_of(const struct element_columns *columns)
     return bytes;
 }
 
-/* Arrays in engine memory: of what is sorted in place the room for the result is apart. */
+/* Bytes of arrays in engine memory. For an array that is sorted in place, the room for the result is apart. */
 static size_t array_bytes(const struct element_order *order, const struct element_columns *columns)
 {
     size_t bytes = 0;
@@ -49,7 +49,7 @@ static hsort_status workspace_of_context(void *context, int rung, int key_bytes,
     return engine->ops->sort_workspace(engine, rung, key_bytes, keys, keys, bytes);
 }
 
-/* By codes. */
+/* What one pass takes by codes. */
 static hsort_status need_codes(const struct element_order *order, size_t carried, struct memory_need *need)
 {
     hsort_context *ctx = order->ctx;
@@ -72,7 +72,7 @@ static hsort_status need_codes(const struct element_order *order, size_t carried
     return HSORT_OK;
 }
 
-/* What one pass takes. Pairs take nothing of what the context keeps but workspace. */
+/* What one pass takes. Of what the context keeps, pairs take only workspace. */
 static hsort_status find_need(const struct element_order *order, const struct element_columns *columns,
                               struct memory_need *need)
 {
@@ -84,7 +84,7 @@ static hsort_status find_need(const struct element_order *order, const struct el
     return HSORT_OK;
 }
 
-/* Is that more than there is, with all that the context keeps? */
+/* Is that more than there is, including all that the context keeps? */
 static hsort_status takes_two_passes(const hsort_context *ctx, const struct memory_need *need, bool *takes)
 {
     size_t bytes;
@@ -93,7 +93,7 @@ static hsort_status takes_two_passes(const hsort_context *ctx, const struct memo
     return HSORT_OK;
 }
 
-/* Blocks that nobody has are counted as free. Where the rest does not do, none of them may go to who wants less. */
+/* Blocks that nobody has are counted as free. If the rest does not suffice, no block may go to a request for less than all of it. */
 static hsort_status share_out_blocks(hsort_context *ctx, const struct memory_need *need)
 {
     size_t bytes;
@@ -104,7 +104,7 @@ static hsort_status share_out_blocks(hsort_context *ctx, const struct memory_nee
 
 /* ---- the choice ---------------------------------------------------------------------------------------- */
 
-/* Where the arrays of this rank lie. Those without an element have no say in whether all are in host memory. */
+/* Find where the arrays of this rank lie. Arrays without an element have no say in whether all are in host memory. */
 static hsort_status find_spaces(const struct element_order *order, struct element_columns *columns,
                                 bool *in_host)
 {
@@ -136,13 +136,13 @@ static size_t near_bytes(const struct element_order *order, const struct element
     return bytes;
 }
 
-/* Does the context keep what is of no use to this call? The system, which takes its time, is not asked for room where it does not. */
+/* Does the context keep what is of no use to this call? If not, the system is not asked for room, because that takes time. */
 static bool keeps_more(const hsort_context *ctx, const struct memory_need *need)
 {
     return context_kept_bytes(ctx) + memory_need_growth(ctx, need) > memory_need_bytes(need);
 }
 
-/* Are the elements of each rank less than so many bytes? Pure. */
+/* Do the elements of each rank have less than so many bytes? Pure. */
 static bool are_few(const struct element_order *order, const struct element_columns *columns, int64_t bytes)
 {
     int64_t most = 0;
@@ -153,7 +153,7 @@ static bool are_few(const struct element_order *order, const struct element_colu
     return most < bytes / (int64_t)element_bytes_of(columns);
 }
 
-/* What other sorts have left goes, if it is in the way of this one. Collective. */
+/* Free what other sorts have left, if it is in the way of this one. Collective. */
 static hsort_status make_room_for_elements(hsort_context *ctx, bool has_room)
 {
     TRY(context_unmap(ctx, !has_room));
@@ -162,8 +162,8 @@ static hsort_status make_room_for_elements(hsort_context *ctx, bool has_room)
     return HSORT_OK;
 }
 
-/* What codes take for certain of the memory of the engine on the host, and have not got: equal counts are sorted in place, and may lend
- * their sort its first buffer; lists that carry elements are not counted. A bound from above would refuse what fits. */
+/* The memory of the host engine that a sort by codes takes for certain, and does not have yet. Equal counts are sorted in place, and
+ * may lend their sort its first buffer; lists that carry elements are not counted. An upper bound would refuse what fits. */
 static hsort_status least_growth(const struct element_order *order, const struct element_columns *columns,
                                  size_t *bytes)
 {
@@ -179,7 +179,7 @@ static hsort_status least_growth(const struct element_order *order, const struct
     return HSORT_OK;
 }
 
-/* Can all ranks of this node have the host memory that they want? Without a limit nobody else asks. Collective. */
+/* Can all ranks of this node have the host memory that they want? Without a limit no other code asks. Collective. */
 static hsort_status check_host_memory(const struct element_order *order, struct element_columns *columns)
 {
     size_t bytes = 0;
@@ -276,7 +276,7 @@ static hsort_status part_columns(void *user, int64_t at, size_t bytes, void *hos
     return HSORT_OK;
 }
 
-/* What a stream of memory has nothing to do for. */
+/* Calls for which a stream of memory has nothing to do. */
 static void begin_columns(void *user)
 {
     (void)user;
@@ -377,8 +377,8 @@ static hsort_status run_columns(struct element_order *order, const hsort_field *
     return *done ? element_passes_run(order, columns) : HSORT_OK;
 }
 
-/* Of this rank: columns in host memory, with all that their sort takes there on the host engine; or, on a GPU, them or their
- * runs. */
+/* Does this rank lack host memory: with the host engine, for columns and all that their sort takes; with a GPU, for columns or
+ * their runs? */
 static hsort_status lacks_host_memory(const struct element_order *order, struct element_columns *columns,
                                       size_t memory_bytes, bool *lacks)
 {

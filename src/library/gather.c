@@ -1,9 +1,9 @@
-/* Elements to where an index wants them. */
+/* Bring elements to where an index wants them. */
 #include "src/library/element_call.h"
 #include "src/library/element_need.h"
 #include "src/library/host_call.h"
 
-/* A gather or a scatter. The index has so many entries as the array beside it: `out` of a gather, `in` of a scatter. */
+/* A gather or a scatter. The index has as many entries as the array beside it: `out` of a gather, `in` of a scatter. */
 struct gather_call {
     struct element_order order; /* counts and offsets; nothing is sorted */
     bool scatters;
@@ -33,7 +33,7 @@ static hsort_status check_gather(const struct gather_call *call)
     return element_check_apart(arrays, sizeof arrays / sizeof *arrays);
 }
 
-/* Have the arrays. Of a scatter, `out` as it is: some of its elements may stay. Not collective. */
+/* Have the arrays. A scatter loads `out` as it is, because some of its elements may stay. Not collective. */
 static hsort_status take_gather_memory(struct gather_call *call)
 {
     const struct element_order *order = &call->order;
@@ -101,7 +101,7 @@ static hsort_status gather_call(struct gather_call *call)
     return host_call_finish(ctx, status, &again);
 }
 
-/* A call of the public ones. Collective. */
+/* One of the public calls. Collective. */
 static hsort_status enter_gather(struct gather_call call)
 {
     TRY(context_enter(call.order.ctx));

@@ -15,7 +15,7 @@ static bool all_are_in_host_memory(hsort_context *ctx, const struct host_call *c
     return true;
 }
 
-/* A context of this one's ranks and cores. What was asked for the GPU's sake is left to the library. Collective. */
+/* Open a context of this one's ranks and cores. What was asked for the GPU's sake is left to the library. Collective. */
 static hsort_status open_on_host(hsort_context *ctx, hsort_context **on_host)
 {
     hsort_options options = ctx->options;
@@ -33,7 +33,7 @@ static hsort_status open_on_host(hsort_context *ctx, hsort_context **on_host)
     return HSORT_OK;
 }
 
-/* Keep what the callers of the context ask for when it is over. */
+/* Keep what callers ask the context for after the call. */
 static void take_results(hsort_context *ctx, const hsort_context *on_host)
 {
     ctx->stats = on_host->stats;
@@ -59,7 +59,7 @@ static hsort_status run_on_host(hsort_context *ctx, const struct host_call *call
     return status;
 }
 
-/* Does a rank's context keep memory that has not gone yet? The same answer on every rank. Collective. */
+/* Does any rank's context keep memory that has not been freed yet? The same answer on every rank. Collective. */
 static hsort_status can_make_room(hsort_context *ctx, bool *can)
 {
     int64_t any;
@@ -68,7 +68,7 @@ static hsort_status can_make_room(hsort_context *ctx, bool *can)
     return HSORT_OK;
 }
 
-/* Free what the context keeps, and have the caller's arrays as they are to be. Collective. */
+/* Free what the context keeps, and wait until the caller's arrays are as they should be. Collective. */
 static hsort_status make_room(hsort_context *ctx, const struct host_call *call)
 {
     TRY(context_unmap(ctx, true));
@@ -76,7 +76,7 @@ static hsort_status make_room(hsort_context *ctx, const struct host_call *call)
     return comm_agree(&ctx->comm, context_wait_caller(ctx, call->stream, SPACE_HOST));
 }
 
-/* Of the call itself, which ends like the first one. */
+/* Run the call itself again; it ends like the first one. */
 static hsort_status run_again(hsort_context *ctx, const struct host_call *call)
 {
     ctx->tries_again = true;

@@ -21,7 +21,7 @@ static hsort_status take_host_tables(struct narrow_counts *n)
     return HSORT_OK;
 }
 
-/* Other ranks have unmapped what grows or goes. */
+/* Other ranks have unmapped what grows or is freed. */
 static hsort_status take_engine_memory(struct narrow_counts *n, size_t piece_bytes, bool drops)
 {
     hsort_context *ctx = n->ctx;
@@ -91,7 +91,7 @@ static hsort_status bring_counted_piece(struct narrow_counts *n, const struct na
     *piece = transfer.memory;
     TRY(engine->ops->transfer(engine, &transfer, 1, NULL, 0));
     TRY(engine->ops->stream_synchronize(engine, STREAM_IN));
-    n->copy_seconds += keys->stream ? 0 : MPI_Wtime() - began; // a stream's time is none of the sort's
+    n->copy_seconds += keys->stream ? 0 : MPI_Wtime() - began; // a stream's time is not the sort's
     return HSORT_OK;
 }
 

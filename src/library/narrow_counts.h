@@ -1,4 +1,4 @@
-/* Keys of 1 and 2 bytes, of which there are at most 65536 different ones: how often each is there says all of them. */
+/* Keys of 1 and 2 bytes: at most 65536 of them are different, so the number of times that each occurs describes them all. */
 #ifndef NARROW_COUNTS_H
 #define NARROW_COUNTS_H
 
@@ -15,8 +15,8 @@ struct narrow_counts {
     int64_t *all;   /* [values] by bits: all ranks' keys */
     int64_t *ends;  /* [values] by codes: the position behind the last of them */
     int64_t *table; /* [values] engine memory, of the context; behind it is room for a key of each value */
-    double copy_seconds;  /* keys came from the caller's host memory, or went there */
-    double count_seconds; /* they were counted */
+    double copy_seconds;  /* in which keys came from the caller's host memory, or went there */
+    double count_seconds; /* in which they were counted */
 };
 
 /* Keys of this rank: of a stream, or of the caller's memory. */
@@ -30,15 +30,15 @@ struct narrow_keys {
 /* Bytes of the engine's table. Pure. */
 size_t narrow_table_bytes(int key_bytes);
 
-/* Take the tables, and as much of KEPT_SCRATCH as pieces want that the engine cannot reach, at most `piece_bytes`: 0 if there
- * are none. Collective. Errors agreed: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY. */
+/* Take the tables, and as much of KEPT_SCRATCH as is needed for pieces that the engine cannot reach: at most `piece_bytes`, which
+ * is 0 if there are no such pieces. Collective. Errors agreed: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY. */
 hsort_status narrow_open(struct narrow_counts *n, size_t piece_bytes);
 void narrow_close(struct narrow_counts *n);
 
-/* Keys that a piece of them has, or all where the engine reaches them. Pure. */
+/* How many keys a piece has; all of them, if the engine reaches them. Pure. */
 int64_t narrow_piece(const struct narrow_counts *n, const struct narrow_keys *keys);
 
-/* What moves keys first .. first + count - 1, and the piece in KEPT_SCRATCH. Pure. */
+/* The transfer of keys first .. first + count - 1 between where they lie and the piece in KEPT_SCRATCH. Pure. */
 struct engine_transfer narrow_transfer(const struct narrow_counts *n, const struct narrow_keys *keys,
                                        int64_t first, int64_t count);
 

@@ -1,4 +1,4 @@
-/* Two ranks, of keys 0 .. 3, with counts that the caller wants to be others afterwards:
+/* Two ranks with keys 0 .. 3, of which the caller wants other counts afterwards:
  *
  *                rank 0        rank 1        all
  *     keys       3 1 1 0 3     1 3 0
@@ -7,8 +7,8 @@
  *     wanted     4 keys        4 keys
  *     written    0 0 1 1       1 3 3 3                     positions 0 .. 3 and 4 .. 7
  *
- * Rejected: sorting them as codes of 4 bytes, which moves eight and more times as many bytes, wants buffers for them, and
- * gives the same result, since equal keys have equal bits. */
+ * Rejected: sorting the keys as codes of 4 bytes, which moves eight and more times as many bytes, needs buffers for them, and
+ * gives the same result, because equal keys have equal bits. */
 #include "src/library/narrow_sort.h"
 #include <string.h>
 #include "src/library/narrow_counts.h"

@@ -8,7 +8,7 @@
  * sort has the other one for scratch.
  *
  * Copies of pinned memory are begun before the sort, which may keep the host waiting. Transfers run in the call, both
- * directions at once; the sort then has a thread of its own, if it is to, and the host waits for both at the same time:
+ * directions at once. With sorts_beside the sort then has a thread of its own, and the host waits for both at the same time:
  *
  *     this thread    transfers of a step, in and out | join | events, next step
  *     sorting        sort, and its waits ....... | */
@@ -138,7 +138,7 @@ static hsort_status record_step(struct pipeline *p)
     return HSORT_OK;
 }
 
-/* The slots take their next roles: what went out is free to come in. */
+/* The slots take their next roles: the one that went out is free for what comes in. */
 static void turn_slots(struct pipeline *p, const struct pipeline_item *item)
 {
     char *gone = p->slot[2];

@@ -1,6 +1,6 @@
 /* A pipeline through the engine: items come in, are sorted, and go out, from and to host memory or files, three
- * items at a time, so that both directions of the link and the engine are busy. Both passes of a sort in two
- * passes are one; what an element is, only the sort() that it is given knows.
+ * items at a time, so that both directions of the link and the engine are busy. Each of the two passes of a sort is
+ * such a pipeline. Only the sort() that it is given knows what an element is.
  *
  *     step           0     1     2     3     4
  *     STREAM_IN      i0    i1    i2    i3    -        pipeline_push(i0), (i1), (i2), (i3), then nothing, twice
@@ -17,7 +17,7 @@
 /* What comes in as one, is sorted as one, and goes out to one place. The pipeline sets the `memory` of transfers. */
 struct pipeline_item {
     int64_t count; /* elements; 0: nothing */
-    struct engine_transfer *pieces; /* [piece_count] of it; read in the call */
+    struct engine_transfer *pieces; /* [piece_count] of the item; read in the call */
     int piece_count;
     const size_t *places; /* [piece_count] where in the slot each lies, in bytes; NULL: one behind the other */
     struct engine_transfer out; /* of `count` elements; done before pipeline_drain() returns */
@@ -28,10 +28,10 @@ struct pipeline {
     struct trace *trace;   /* borrowed; NULL: none */
     size_t element_bytes;
     char *slot[PASS_SLOTS]; /* engine memory, borrowed: [0] comes in, [1] is sorted, [2] goes out, [3] is scratch */
-    /* Sort elements [count] with as many of scratch, on STREAM_WORK; *sorted: where the result will be. */
+    /* Sort elements [count], with scratch for as many, on STREAM_WORK; *sorted: where the result will be. */
     hsort_status (*sort)(void *user, void *elements, void *scratch, int64_t count, void **sorted);
-    /* Bring the rest of the item that comes in, to `slot`, on STREAM_IN; NULL: there is no rest. Called in
-     * every step, for items of 0 elements too, and after a failure: it may keep to a schedule. */
+    /* Bring the rest of the item that comes in to `slot`, on STREAM_IN; NULL: there is no rest. Called in every
+     * step, also for items of 0 elements and after a failure, because it may keep to a schedule. */
     hsort_status (*fetch)(void *user, char *slot);
     void *user;
     bool in_waits, out_waits; /* transfers in, or out, run in the call; else they are copies of pinned memory */
@@ -48,11 +48,11 @@ hsort_status pipeline_open(struct pipeline *p);
 void pipeline_close(struct pipeline *p);
 
 /* One step: `item` comes in (NULL: nothing does), the one before it is sorted, the one before that goes out.
- * After a failure only fetch() is called. Not collective, but for fetch(). */
+ * After a failure only fetch() is called. Not collective, except for fetch(). */
 void pipeline_push(struct pipeline *p, const struct pipeline_item *item);
 
-/* The two steps that let everything out; then wait for all of it. Returns the first failure since
- * pipeline_open(). Calls fetch() no more. Not collective. */
+/* Do the two steps that let everything out; then wait for all of it. Returns the first failure since
+ * pipeline_open(). Does not call fetch() any more. Not collective. */
 hsort_status pipeline_drain(struct pipeline *p);
 
 #endif

@@ -40,7 +40,7 @@ hsort_status pass_slot_find(int64_t most, size_t element_bytes, size_t engine_by
     int64_t slot = wanted > enough ? wanted : enough;
     slot = slot < most ? slot : most;
     slot = slot < fit ? slot : fit;
-    // The workspace grows with the slot, by no formula: a little less each time until both fit, the least at last.
+    // The workspace grows with the slot, by no formula: try a little less each time until both fit, and the least slot last.
     for (; slot >= least; slot = slot > least ? greater(least, slot - slot / 16 - 1) : 0) {
         TRY(pass_bytes(slot, element_bytes, workspace, user, bytes));
         if (*bytes <= engine_bytes) {

@@ -1,7 +1,7 @@
 /* The sizes of a sort in two passes: how many elements a slot holds, and how many runs and segments follow
  * from that. Arithmetic of counts alone: what an element is, and where it lies, is said elsewhere.
  *
- *     this rank's, in     | chunk 0 | chunk 1 | chunk 2 | ch 3 |     4 runs, a slot each, but the last
+ *     this rank's, in     | chunk 0 | chunk 1 | chunk 2 | ch 3 |     4 runs, each of a slot, except the last
  *     this rank's, out    | seg. 0  | seg. 1  | se 2 |               3 segments: the caller wants fewer */
 #ifndef PASS_PLAN_H
 #define PASS_PLAN_H
@@ -14,17 +14,17 @@ enum {
     PASS_SLOTS = 4,       /* coming in, being sorted, scratch, going out */
     PASS_RUNS_WANTED = 32, /* of a rank: so many that the steps in which one direction rests are few */
     PASS_RUNS_MAX = 512,  /* of a rank: a piece is a segment's share of a run, and tiny ones make copies slow */
-    PASS_SLOT_BYTES_MIN = 64 << 20 /* unless memory lacks: below, steps are too short to keep the link busy */
+    PASS_SLOT_BYTES_MIN = 64 << 20 /* unless memory lacks: with less, steps are too short to keep the link busy */
 };
 
-/* Bytes of a rank's tables of cuts: where each segment of all ranks begins in its own runs; of several ranks, each of its own in the
- * runs of all; and what the search takes. Pure. */
+/* Bytes of a rank's tables of cuts: where each segment of all ranks begins in the rank's own runs; with several ranks, where each of
+ * its own segments begins in the runs of all ranks; and what the search takes. Pure. */
 size_t pass_table_bytes(int ranks, int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments);
 
 /* Bytes of workspace that a sort of `elements` with as many elements of scratch needs. */
 typedef hsort_status (*pass_workspace_fn)(void *user, int64_t elements, size_t *bytes);
 
-/* Parts of `part` elements at most in `count`. Pure. */
+/* How many parts of at most `part` elements are in `count`. Pure. */
 int64_t pass_parts(int64_t count, int64_t part);
 
 /* Bytes of a slot for `elements`, rounded up so that slots lie aligned one behind the other. Pure. */
@@ -34,8 +34,8 @@ size_t pass_slot_bytes(int64_t elements, size_t element_bytes);
  *   most           elements of the rank that has most, in or out, >= 1
  *   element_bytes  any number
  *   engine_bytes   that this rank may take
- *   elements       [1] written: 0 if engine_bytes do not do
- *   bytes          [1] written: what all slots and the workspace take together, or, then, the least that does
+ *   elements       [1] written: 0 if engine_bytes do not suffice
+ *   bytes          [1] written: what all slots and the workspace take together; where elements is 0, the least that would do
  * Not collective. Errors: those of `workspace`. */
 hsort_status pass_slot_find(int64_t most, size_t element_bytes, size_t engine_bytes,
                             pass_workspace_fn workspace, void *user, int64_t *elements, size_t *bytes);

@@ -3,15 +3,15 @@
  *
  *     elements    7a 3b 7c        codes   7|0 3|1 7|2        sorted   3|1 7|0 7|2        take()   3b 7a 7c
  *
- * The engine's memory for that, in the context's workspace. The positions lie where the codes no longer are:
+ * The engine memory for that is in the context's workspace. The positions lie where the codes no longer are:
  *
  *     codes [slot]             unsorted, or sorted
  *     other codes [slot]       scratch of their sort; then, or in the place above, positions
  *     workspace of that sort
  *
  * Keys of so many bits that no position fits beside them are sorted twice, by the lower word of their codes and then by
- * the upper one: each time elements move, and come back to where they were. Not by moving words and positions alone, as
- * in memory: elements of a slot move within the engine, which is faster than they came. */
+ * the upper one. The elements move each time, so they come back to where they were. Elements in memory have only their words
+ * and positions moved; here the elements themselves move, because within the engine they move faster than they came. */
 #include "src/library/pass_sort.h"
 #include "kernels/base/key_width.h"
 #include "src/library/element_order.h"
@@ -105,7 +105,7 @@ static void point_pass_fields(const struct pass_elements *elements, const void *
     }
 }
 
-/* As sort_by_fields(), by a word of the keys' codes, which lie for that where the other codes are made later. */
+/* As sort_by_fields(), but by one word of the keys' codes. For that these lie where the other codes are made later. */
 static hsort_status sort_by_word(const struct pass_sort *sort, const struct slot_codes *codes, int64_t slot,
                                  int word, const void *from, void *to, int64_t count)
 {

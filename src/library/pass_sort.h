@@ -24,10 +24,10 @@ struct pass_sort {
 struct slot_codes {
     int position_bits, bytes;
     bool by_words; /* no position fits beside the key */
-    size_t room;   /* bytes of a slot of them, of which their sort takes two, and its workspace */
+    size_t room;   /* bytes of a slot of codes; their sort takes two of these, and its workspace */
 };
 
-/* Of elements whose keys have so many bits. Pure. */
+/* The codes of elements whose keys have so many bits. Pure. */
 struct slot_codes pass_slot_codes(int key_bits, int64_t slot);
 
 /* Bytes of an element, or of a bare key. Pure. */
@@ -36,16 +36,16 @@ size_t pass_element_bytes(const struct pass_sort *sort);
 /* pass_workspace_fn: engine memory beside a slot of `slot` elements and as much scratch. */
 hsort_status pass_sort_workspace(void *pass_sort, int64_t slot, size_t *bytes);
 
-/* Have PASS_SLOTS slots of `slot` elements, and workspace, in the context: where they are needed, nothing else has room, so what other
- * sorts have left goes. Ranks have unmapped each other's memory. Not collective.
+/* Have PASS_SLOTS slots of `slot` elements, and workspace, in the context. Where these are needed, nothing else has room, so what
+ * other sorts have left is freed. Ranks have unmapped each other's memory. Not collective.
  *   slots  [PASS_SLOTS] NULL before, and after an error; written
  * Errors: the engine's. */
 hsort_status pass_take_slots(const struct pass_sort *sort, int64_t slot, char **slots);
 
-/* Free them. Where they are NULL nothing goes, as ranks may not have unmapped it. Not collective. */
+/* Free them. If they are NULL, nothing is freed, because ranks may not have unmapped it. Not collective. */
 void pass_give_slots(const struct pass_sort *sort, char **slots);
 
-/* Sort elements [count], the caller's bits before and after, with the context's workspace. Stable where they are no
+/* Sort elements [count], the caller's bits before and after, with the context's workspace. Stable, unless they are
  * bare keys. Not collective.
  *   elements, scratch  [slot] engine memory, both overwritten
  *   sorted             [1] which of them holds the result

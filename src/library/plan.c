@@ -1,4 +1,4 @@
-/* What a sort would cost, for callers: the model of cost.h behind checked arguments. Needs no context. */
+/* What a sort would cost: the public functions, which check their arguments and ask the model of cost.h. They need no context. */
 #include <math.h>
 #include <string.h>
 #include "mpi/exchange/exchange.h"
@@ -11,8 +11,8 @@
 #include "src/library/pass_plan.h"
 #include "src/library/struct_size.h"
 
-/* Of the keys, that the local sort takes on a GPU: scratch for an eighth of them, extents and tables. It takes more scratch where that is
- * no more than a 64th of the GPU's memory, which is left out here. */
+/* Workspace of the local sort on a GPU, as a fraction of the keys: scratch for an eighth of them, extents and tables. The sort takes more
+ * scratch if that is at most a 64th of the GPU's memory; the plan leaves this out. */
 static const double WORKSPACE_FRACTION = 0.3;
 enum { RANKS_MAX = 1 << 30 };
 
@@ -45,13 +45,13 @@ static bool are_usable(const hsort_rates *rates)
     return isfinite(rates->engine_bytes) && rates->engine_bytes >= 0;
 }
 
-/* Can shards be partitioned, between so many ranks? */
+/* Can so many ranks partition their shards? */
 static bool partition_is_possible(int ranks)
 {
     return ranks > 1 && ranks <= PARTITION_RANKS_MAX;
 }
 
-/* The exchange that AUTO takes; partitions: it may be partition. */
+/* The exchange that AUTO takes. partitions: it may take partition. */
 static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, bool packs,
                                     const hsort_plan_result *plan, int key_bytes, bool partitions)
 {
@@ -66,13 +66,13 @@ static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, bool pa
     return ops->kind;
 }
 
-/* What an engine's workspace is a fraction of. */
+/* For planned_workspace(): the engine's workspace is this fraction of the keys' bytes. */
 struct planned_slot {
     double fraction;
     int key_bytes;
 };
 
-/* pass_workspace_fn. */
+/* A pass_workspace_fn. */
 static hsort_status planned_workspace(void *planned_slot, int64_t keys, size_t *bytes)
 {
     const struct planned_slot *slot = planned_slot;
@@ -80,7 +80,7 @@ static hsort_status planned_workspace(void *planned_slot, int64_t keys, size_t *
     return HSORT_OK;
 }
 
-/* Two passes, where one takes more than the rates allow. A rank alone needs keys and a 64th of them. */
+/* Plan two passes if one takes more engine memory than the rates say there is. A rank alone needs its keys and a 64th of them. */
 static hsort_status plan_passes(const hsort_rates *rates, const struct cost_network *network, int64_t count,
                                 int key_bytes, double fraction, hsort_plan_result *plan)
 {
@@ -92,7 +92,7 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
     size_t bytes;
     plan->passes = 1;
     if (rates->engine_bytes == 0 || least <= rates->engine_bytes) {
-        // One that is alone does with less scratch, and takes as much as there is room for.
+        // A rank alone works with less scratch, and takes as much as there is room for.
         if (rates->engine_bytes > 0)
             plan->engine_bytes = fmin(plan->engine_bytes, rates->engine_bytes);
         return HSORT_OK;
@@ -116,7 +116,7 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
     return HSORT_OK;
 }
 
-/* Keys that are counted: a table in engine memory, and a piece of the keys, which may be smaller where memory lacks. */
+/* Plan for keys that are counted: a table in engine memory, and a piece of the keys, which is smaller if there is little memory. */
 static void plan_counted(const hsort_rates *rates, const struct cost_network *network, int64_t count,
                          int key_bytes, hsort_plan_result *plan)
 {
@@ -142,8 +142,8 @@ static double exchange_memory(const hsort_plan_result *plan, int ranks, bool pac
                : 0;
 }
 
-/* Which exchange, and what it takes of the engine. Where the others have room, and partition has not, one of them runs; direct does
- * without what it packs in, and partition without room for gaps. */
+/* Choose the exchange, and the engine memory of the sort. If there is room for the other exchanges but not for partition, one of the
+ * others runs. Without room for them, direct does not pack, and partition leaves no gaps behind buckets. */
 static void plan_exchange(const hsort_rates *rates, int ranks, bool packs, int key_bytes, double fraction,
                           hsort_plan_result *plan)
 {

@@ -8,7 +8,7 @@ enum {
     WORD_BITS = 64,
     WORD_BYTES = 8,
     POSITION_BYTES = 4,  /* on the way to another rank */
-    REGION_BITS = 8,     /* of a key, that its region tells */
+    REGION_BITS = 8,     /* of a key, which its region tells */
     WIDTH_BYTES = 4,     /* of a block of packed numbers: where it ends */
     LONGEST_GAP_BITS = 3 /* by which the largest difference of a block is longer than most */
 };
@@ -18,7 +18,7 @@ static hsort_type type_of_codes(int bytes)
     return bytes == WORD_BYTES ? HSORT_U64 : HSORT_U128;
 }
 
-/* Of the rank that has most. */
+/* Keys of the rank that has most. */
 static double keys_of_rank(const struct planned_elements *e, int ranks)
 {
     return (double)shard_size_of(ranks, 1, e->count).capacity;
@@ -26,7 +26,7 @@ static double keys_of_rank(const struct planned_elements *e, int ranks)
 
 /* ---- which way ----------------------------------------------------------------------------------------- */
 
-/* Do they go with their keys as values that are sorted with them? */
+/* Do elements go with their keys as values that are sorted with them? */
 static bool are_values(const struct planned_elements *e)
 {
     return e->bare_keys && (e->carried_bytes == 4 || e->carried_bytes == 8);
@@ -45,7 +45,8 @@ static int pair_bytes(const struct planned_elements *e, int ranks)
     return sorted_key_bytes(e) + (are_values(e) ? (int)e->carried_bytes : place);
 }
 
-/* On GPUs, as element_pairs.c decides for several ranks and element_order.c for one, if there is memory for it. */
+/* Do elements go with their keys? They do on GPUs, as element_pairs.c decides for several ranks and element_order.c for one, if there
+ * is memory for it. */
 static bool go_with_keys(const hsort_rates *rates, int ranks, const struct planned_elements *e,
                          int code_bytes)
 {
@@ -61,7 +62,7 @@ static bool go_with_keys(const hsort_rates *rates, int ranks, const struct plann
 
 /* ---- behind a sort of codes ---------------------------------------------------------------------------- */
 
-/* Parts of a shard of a rank's that are another rank's, on its node and on others. */
+/* Parts of a rank's shard that belong to other ranks, on its node and on other nodes. */
 struct spread_shard {
     double near, far;
 };
@@ -72,8 +73,8 @@ static struct spread_shard spread_of(int ranks, int ranks_per_node)
     return (struct spread_shard){(near_ranks - 1) / ranks, (ranks - near_ranks) / ranks};
 }
 
-/* What carries elements of `bytes` to their places, of a rank's `count`: mpi/exchange/element_gather.h. An index, the positions,
- * and the elements; a rank alone only takes them. */
+/* Add what it costs to carry a rank's elements of `bytes` to their places (mpi/exchange/element_gather.h): an index, the positions,
+ * and the elements. A rank alone only takes the elements. */
 static void add_carry(const hsort_rates *rates, int ranks, int ranks_per_node,
                       const struct planned_elements *e, double bytes, struct hsort_plan_exchange *cost)
 {
@@ -84,7 +85,7 @@ static void add_carry(const hsort_rates *rates, int ranks, int ranks_per_node,
         const int bits = element_position_bits(e->count) + element_position_bits(e->count / ranks + 1);
         const double moved = count * (bytes + WORD_BYTES), index = count / rate(rates, HSORT_RATE_SORT_8);
         const double latency = rate(rates, spread.far > 0 ? HSORT_RATE_NETWORK_LATENCY : HSORT_RATE_LINK_LATENCY);
-        const double sent = 2 * (count < ranks - 1 ? count : ranks - 1); // of few elements some ranks want none of some others
+        const double sent = 2 * (count < ranks - 1 ? count : ranks - 1); // with few elements some ranks want none of some others
         seconds += index * (bits <= WORD_BITS ? 1 : 2) + merge_seconds(rates, count * bytes * away) +
                    moved * spread.near / rate(rates, HSORT_RATE_LINK) + moved * spread.far / rate(rates, HSORT_RATE_NETWORK) +
                    sent * latency;
@@ -96,8 +97,8 @@ static void add_carry(const hsort_rates *rates, int ranks, int ranks_per_node,
     cost->seconds[HSORT_PHASE_GATHER] += seconds;
 }
 
-/* Passes that make codes of keys, and positions of codes. Of bare keys the sort of a GPU alone does both, and so does `partition`;
- * before another exchange the sort of the shards makes the codes. */
+/* How many passes make codes of keys, and positions of codes. For bare keys the sort of a GPU alone does both, and so does
+ * `partition`; before another exchange the sort of the shards makes the codes. */
 static int passes_beside(const hsort_rates *rates, int ranks, hsort_exchange exchange,
                          const struct planned_elements *e, int code_bytes)
 {
@@ -107,7 +108,7 @@ static int passes_beside(const hsort_rates *rates, int ranks, hsort_exchange exc
 }
 
 /* The codes' sort, and what makes codes of keys, and positions of codes. Keys and positions that do not fit into one code are sorted
- * twice, and words follow each time. */
+ * twice, and words are carried each time. */
 static hsort_status plan_codes(const hsort_rates *rates, int ranks, int ranks_per_node,
                                const struct planned_elements *e, bool in_two_rounds,
                                struct elements_plan *plan)
@@ -138,9 +139,9 @@ static hsort_status plan_codes(const hsort_rates *rates, int ranks, int ranks_pe
 
 /* ---- with their keys ----------------------------------------------------------------------------------- */
 
-/* Bytes that a key, and its position if nothing else goes with it, take where they are packed (mpi/exchange/column_messages.h): of a
- * key what its region leaves open, of a position the difference to the one before in the region, which is as far as there are
- * regions. And a part of what their blocks begin with. */
+/* Bytes that a key, and its position if nothing else goes with it, take where they are packed (mpi/exchange/column_messages.h): for a
+ * key, what its region leaves open; for a position, the difference to the one before it in the region, which is about the number of
+ * regions; and a share of what their blocks begin with. */
 static double packed_bytes_of(int key_bytes, bool positions)
 {
     const double key = key_bytes - REGION_BITS / 8.0 + (double)(key_bytes + WIDTH_BYTES) / ENGINE_PACK_KEYS;

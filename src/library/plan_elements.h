@@ -1,5 +1,6 @@
-/* What a sort of elements would cost in one pass, for `hypersort plan`: of the codes, by hsort_plan(), and of what carries elements
- * behind them; or, on GPUs, of keys together with what travels with them. Needs no context and no GPU; nothing is sorted. */
+/* What a sort of elements would cost in one pass, for `hypersort plan`: the sort of their codes, by hsort_plan(), and carrying the
+ * elements after it; or, on GPUs, a sort of keys together with what travels with them. Needs no context and no GPU; nothing is
+ * sorted. */
 #ifndef PLAN_ELEMENTS_H
 #define PLAN_ELEMENTS_H
 
@@ -18,13 +19,13 @@ struct planned_elements {
 
 struct elements_plan {
     bool
-        with_keys; /* elements travel with their keys; else codes are sorted, and elements go to their places behind them */
+        with_keys; /* elements travel with their keys; else codes are sorted, and elements go to their places afterwards */
     int sorted_bytes; /* of a code; or of a key and what is beside it */
     hsort_exchange exchange;
     struct hsort_plan_exchange cost; /* total_seconds 0: there are no elements */
 };
 
-/* plan [1] is written. Arguments as of hsort_plan(), and elements->key_bits from 1 to 128. Not collective.
+/* Write plan [1]. Arguments as of hsort_plan(), and elements->key_bits from 1 to 128. Not collective.
  * Errors HSORT_HOST_MEMORY. */
 hsort_status plan_elements(const hsort_rates *rates, int ranks, int ranks_per_node,
                            const struct planned_elements *elements, struct elements_plan *plan);

@@ -10,8 +10,8 @@ size_t run_memory_growth(const struct run_memory *runs, size_t bytes)
     return bytes > runs->bytes ? bytes - runs->bytes : 0;
 }
 
-/* Have all pages of new memory cleared, which a system otherwise does when one is first written. A wish. Rejected: to let
- * the copies out of pass 1 meet new pages, or threads beside these, both of which take longer. */
+/* Have all pages of new memory cleared; otherwise the system clears a page when it is first written. This is only a hint.
+ * Rejected: letting the copies out of pass 1 meet new pages, or threads beside these copies. Both take longer. */
 static void populate(char *memory, size_t bytes, int threads)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -35,7 +35,7 @@ static void *alloc_pages(size_t bytes, int threads)
     if (!memory)
         return NULL;
 #ifdef MADV_HUGEPAGE
-    (void)madvise(memory, pages, MADV_HUGEPAGE); // a wish: small pages do as well
+    (void)madvise(memory, pages, MADV_HUGEPAGE); // a hint: small pages do as well
 #endif
     populate(memory, pages, threads);
     return memory;

@@ -1,5 +1,5 @@
-/* Host memory of this rank for the runs of two passes: ordinary, since to pin so much takes longer than it gains. A context keeps
- * it from sort to sort if options.keep_host_memory says so. Not collective. */
+/* Host memory of this rank for the runs of two passes. It is ordinary memory, because pinning so much takes longer than it gains. A
+ * context keeps it from sort to sort if options.keep_host_memory says so. Not collective. */
 #ifndef RUN_MEMORY_H
 #define RUN_MEMORY_H
 
@@ -10,7 +10,7 @@ struct run_memory {
     size_t bytes;
 };
 
-/* Bytes that it takes to have so many, beside what there is. Pure. */
+/* Bytes that must be added to what there is so that there are so many. Pure. */
 size_t run_memory_growth(const struct run_memory *runs, size_t bytes);
 
 /* Have at least so many bytes; what was in them is lost.

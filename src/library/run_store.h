@@ -1,6 +1,6 @@
-/* Where the runs of a sort lie that neither the engine nor the host has memory for: files, for the command. The sort itself is
- * disk_passes.c. A run is a sorted copy of a part of the input, a segment a part of the result; both are parts of
- * `part_elements` elements, the last one of what is left:
+/* The store for the runs of a sort for which neither the engine nor the host has memory: files, for the command. The sort itself
+ * is disk_passes.c. A run is a sorted copy of a part of the input, and a segment is a part of the result. Both are parts of
+ * `part_elements` elements, and the last part has what is left:
  *
  *     input     | run 0 | run 1 | run 2 | r 3 |       part r: elements r * part_elements ... of all ranks' together
  *     result    | seg 0 | seg 1 | seg 2 | s 3 |
@@ -19,7 +19,7 @@
 #include "kernels/base/keytype.h"
 #include "kernels/base/status.h"
 
-/* What a run or a segment is like. Whole words, since it travels. */
+/* What a run or a segment is like. It has whole words, because ranks send it. */
 struct run_facts {
     uint64_t is_made; /* 1; else the rest is 0 */
     uint64_t count;   /* elements */
@@ -45,11 +45,12 @@ struct run_plan {
 struct run_store {
     void *user;
     size_t memory_bytes; /* host memory that this rank takes at most */
-    int64_t parts;       /* so many runs, if that memory does for it; 0: as few as it does for */
+    int64_t parts;       /* so many runs, if that memory allows; 0: as few as it allows */
 
-    /* The sort is about to begin as `plan` says, with nothing made. If an earlier call has begun it: part_elements,
-     * fence_elements and parts become those of that call, and what it has made stands in `runs` and `segments`, which this
-     * function allocates in any case, and the store frees. Then: is there room for what is not made? Collective.
+    /* The sort is about to begin as `plan` says, with nothing made. If an earlier call has begun it, part_elements,
+     * fence_elements and parts become those of that call, and `runs` and `segments` say what that call has made. This function
+     * allocates these two in any case, and the store frees them. Then it asks whether there is room for what is not made.
+     * Collective.
      * Errors   agreed: HSORT_IO; HSORT_HOST_MEMORY: an earlier call's parts have more than plan->most_elements. */
     hsort_status (*open)(void *user, struct run_plan *plan);
 
@@ -71,7 +72,7 @@ struct run_store {
      * a run, or finds it of another size. */
     hsort_status (*reopen)(void *user);
 
-    /* A segment is where it goes to: keep its facts, when what was written outlasts a crash. Not collective. Errors
+    /* A segment has gone where it belongs: keep its facts, once what was written outlasts a crash. Not collective. Errors
      * HSORT_IO. */
     hsort_status (*end_segment)(void *user, int64_t segment, const struct run_facts *facts);
 };

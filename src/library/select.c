@@ -6,8 +6,8 @@
  *                                        up to 5?      2 + 1 keys are: yes
  *                                        up to 4?      1 + 1: no                       so it is 5
  *
- * Rejected: counts of unsorted keys, which take a pass over them for every few bits; but of keys of 1 and 2 bytes one pass
- * finds how often each of them is there, which says all. */
+ * Rejected: counting unsorted keys, which takes a pass over them for every few bits. For keys of 1 and 2 bytes, however, one pass
+ * finds how often each of them occurs, and that says all. */
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/checksum.h"
@@ -190,7 +190,7 @@ static hsort_status select_counted(const struct selection *s, struct narrow_coun
 
 /* ---- the call -------------------------------------------------------------------------------------------- */
 
-/* The keys are sorted, and bisected. Collective. */
+/* Sort the keys, and bisect. Collective. */
 static hsort_status select_sorted(struct selection *s)
 {
     struct comm *comm = &s->order.ctx->comm;

@@ -1,5 +1,5 @@
-/* The sort as the list of its phases: run_one_pass(), near the end. src/library/README.md pictures it. What does not fit
- * into engine memory goes another way: two_passes.c. So do keys of 1 and 2 bytes: narrow_sort.c.
+/* The sort as the list of its phases: run_one_pass(), near the end. src/library/README.md pictures it. Keys that do not fit
+ * into engine memory go another way (two_passes.c), and so do keys of 1 and 2 bytes (narrow_sort.c).
  *
  * Global positions count keys through the ranks in order. have_offset[r] is the position of rank r's first
  * key as it comes, want_offset[r] the one the caller asks for, even_offset[r] the one with full shards first.
@@ -11,8 +11,8 @@
  *     as asked for         6 0 1 4      the boundaries shift
  *
  * Counts that differ by at most one fit the network as they are, and at its end only a few keys shift.
- * `direct` and `partition` leave any counts that fit the capacity: those asked for, if they do. If the sorted
- * shards turn out to be in order across the ranks, the exchange is skipped.
+ * `direct` and `partition` can leave any counts that fit the capacity, so they leave the counts asked for if these
+ * fit. If the sorted shards turn out to be in order across the ranks, the exchange is skipped.
  *
  * One rule for failures: a phase that fails on this rank notes it in s->status and keeps to the schedule;
  * where ranks agree next, all of them leave with the same status. */
@@ -73,7 +73,7 @@ static void choose_exchanges(struct sort *s)
     const hsort_engine engine = hsort_engine_in_use(ctx);
     const int size = ctx->comm.size, key_bytes = s->map.key_bytes;
     const bool packs = any_path_packs(&ctx->comm, ctx->engine, ctx->transport);
-    s->ctx->exchange = HSORT_EXCHANGE_AUTO; // of keys that are counted none runs
+    s->ctx->exchange = HSORT_EXCHANGE_AUTO; // for keys that are counted none runs
     if (KEY_IS_COUNTED(key_bytes))
         return;
     s->sorted_exchange = exchange_choose(o->exchange, EXCHANGE_TAKES_SORTED, ctx->usable_exchanges, engine,
@@ -243,7 +243,7 @@ static hsort_status run_exchange(struct sort *s, const struct exchange_ops *ops,
     return status;
 }
 
-/* Try to sort all shards as they came. If that does not do, but they have turned out to be in order, that is
+/* Try to sort all shards as they came. If that does not work, but they have turned out to be in order, they are
  * the result. Collective. */
 static hsort_status exchange_raw(struct sort *s)
 {
@@ -272,8 +272,8 @@ static hsort_status exchange_raw(struct sort *s)
     return HSORT_OK;
 }
 
-/* The agreement after the local sort, and the safe point: is this sort to end here? Then the keys are well,
- * and are still to be handed back, which may yet fail. Collective. */
+/* The agreement after the local sort, and the safe point: is this sort to end here? Then the keys are intact,
+ * and have yet to be handed back, which may still fail. Collective. */
 static hsort_status stop_or_go_on(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
@@ -297,7 +297,7 @@ static hsort_status sort_shards(struct sort *s)
 {
     hsort_context *ctx = s->ctx;
     // Ranks read each other's context memory, which stays mapped, rather than the caller's, which is mapped
-    // anew each time. Of one rank, the local sort is the last to touch the keys, and decodes them.
+    // anew each time. On one rank, the local sort is the last to touch the keys, so it decodes them.
     struct raw_keys raw = sort_raw_keys(s);
     raw.decode = comm_is_alone(&ctx->comm);
     raw.in_scratch = s->x.keys == s->out;
@@ -320,7 +320,7 @@ static hsort_status sort_shards(struct sort *s)
     return stop_or_go_on(s);
 }
 
-/* Have the keys in the context's own memory, as above, if the local sort has not left them there. */
+/* Bring the keys into the context's own memory, which stays mapped, if the local sort has not left them there. */
 static void leave_callers_memory(struct sort *s)
 {
     struct engine *engine = s->ctx->engine;
@@ -347,7 +347,7 @@ static hsort_status exchange_sorted(struct sort *s)
     return HSORT_OK;
 }
 
-/* Has every rank the counts that the callers ask for? */
+/* Does every rank have the count that its caller asks for? */
 static bool counts_are_wanted(const struct sort *s)
 {
     const size_t table_bytes = ((size_t)s->ctx->comm.size + 1) * sizeof *s->x.current_offset;
@@ -430,7 +430,7 @@ static hsort_status keep_stats(const struct sort *s)
                               .passes = s->passes,
                               .runs = s->runs,
                               .segments = s->segments};
-    if (s->passes == 2) { // what went by MPI or was read, and not by the transport
+    if (s->passes == 2) { // what went by MPI or was read, not by the transport
         stats_of_traffic(&own, HSORT_TRANSPORT_MPI, &s->messages);
         stats_of_traffic(&own, HSORT_TRANSPORT_STAGED, &s->shown);
     }
@@ -482,7 +482,7 @@ static hsort_status run_phases(struct sort *s)
 static hsort_status run_call(struct sort *s)
 {
     s->entered = s->phase_began = MPI_Wtime();
-    if (s->are_codes) // what the call around it did until now: it made them
+    if (s->are_codes) // what the call around this one did until now: it made the codes
         stats_book(s->ctx, HSORT_PHASE_LOCAL_SORT);
     else
         transport_clear(s->ctx->transport);
@@ -490,7 +490,7 @@ static hsort_status run_call(struct sort *s)
     trace_keys(span, s->in_count);
     const hsort_status status = trace_end_with(span, run_phases(s));
     const bool at_safe_point = s->stopped && status == HSORT_STOPPED;
-    if (status != HSORT_OK && !at_safe_point) // also what fails behind it: keys may not be there
+    if (status != HSORT_OK && !at_safe_point) // also a failure after the safe point: keys may not be there
         return context_fail(s->ctx, status);
     return s->stopped ? HSORT_STOPPED : HSORT_OK; // ctx->error still says who asked
 }

@@ -1,6 +1,6 @@
-/* Sorts of pairs and of records: their order is found by codes, then each element goes to its place, once. Values of 4 and 8
- * bytes of a rank alone travel with their keys instead, where the engine does that. Or all of it in two passes, where it does
- * not fit into engine memory. */
+/* Sorts of pairs and of records: their order is found by codes, then each element goes to its place, once. On a rank alone, values
+ * of 4 and 8 bytes travel with their keys instead, if the engine does that. What does not fit into engine memory is sorted in two
+ * passes. */
 #include "src/library/element_call.h"
 #include "src/library/element_pairs.h"
 #include "src/library/element_passes.h"
@@ -13,7 +13,7 @@ struct element_sort {
     void *keys_out;       /* or NULL */
     const void *elements; /* the caller's, before and after; the same of a sort in place */
     void *elements_out;
-    bool travel; /* elements, with their keys, of a rank alone */
+    bool travel; /* elements travel with their keys, on a rank alone */
     struct element_array loaded_keys, loaded, keys_room, index, room;
 };
 
@@ -44,16 +44,16 @@ static void point_fields(struct element_sort *s)
     struct element_order *order = &s->order;
     for (int i = 0; i < order->field_count; i++) {
         struct key_field *field = &order->fields[i];
-        const size_t offset = order->count > 0 ? order->offsets[i] : 0; // with none memory is anything
+        const size_t offset = order->count > 0 ? order->offsets[i] : 0; // without elements memory is anything
         field->from = s->keys ? s->loaded_keys.memory : (const char *)s->loaded.memory + offset;
         field->stride = s->keys ? (size_t)field->bytes : s->element_bytes;
     }
 }
 
-/* The sort of the engine's that moves values with their keys; as far as known. */
+/* The pairs of this sort, for an engine that moves values with their keys, as far as they are known. */
 static struct engine_pairs pairs_of_sort(const struct element_sort *s)
 {
-    static const uint64_t none; // of a rank without elements there are values all the same
+    static const uint64_t none; // a rank without elements has values all the same
     return (struct engine_pairs){.map = s->order.fields[0].map,
                                  .count = s->order.count,
                                  .keys = s->loaded_keys.memory,
@@ -69,7 +69,7 @@ static bool are_pairs(const struct element_sort *s)
     return s->keys && (s->element_bytes == 4 || s->element_bytes == 8);
 }
 
-/* Can those of this rank? Not in no alignment. */
+/* Can the values of this rank? They must be aligned. */
 static bool can_values_travel(const struct element_sort *s)
 {
     const size_t bytes = s->element_bytes;
@@ -85,8 +85,8 @@ static bool do_values_travel(const struct element_sort *s)
            element_order_takes_pairs(&s->order, &pairs);
 }
 
-/* Would they, and as what pairs? The caller's arrays stand for those in engine memory, which are not known yet: of these it
- * counts which there are. */
+/* Would they, and as what pairs? The caller's arrays stand for those in engine memory, which are not known yet; all that counts
+ * is which of them there are. */
 static bool would_values_travel(const struct element_sort *s, struct engine_pairs *pairs)
 {
     struct element_sort later = *s;
@@ -119,8 +119,8 @@ static hsort_status take_loaded(struct element_sort *s)
     return HSORT_OK;
 }
 
-/* Have room for elements where they go: apart from where they come from, if need be, which a sort in place copies over at its end.
- * Not collective. */
+/* Have room for elements where they go. If need be, that is apart from where they come from; a sort in place then copies them over
+ * at its end. Not collective. */
 static hsort_status take_room(struct element_sort *s, bool apart)
 {
     const size_t bytes = (size_t)s->order.out_count * s->element_bytes;
@@ -128,8 +128,8 @@ static hsort_status take_room(struct element_sort *s, bool apart)
     return element_array_room(s->order.ctx, s->elements_out, bytes, apart && s->elements == s->elements_out, &s->room);
 }
 
-/* Have room for the index, and for elements where it says that they go. Keys sorted in place need room, too: they are in order before
- * elements move, for which memory may still lack. Not collective. */
+/* Have room for the index, and for elements where it says that they go. Keys that are sorted in place need room, too: they are in
+ * order before elements move, and memory for that may still lack. Not collective. */
 static hsort_status take_index(struct element_sort *s)
 {
     const struct element_order *order = &s->order;

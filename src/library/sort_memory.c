@@ -1,5 +1,4 @@
-/* The memory of a sort: what it takes from its context, what it borrows from the caller, and what it can do
- * without. */
+/* The memory of a sort: what it takes from its context, what it borrows from the caller, and how it manages with less. */
 #include "src/library/sort_memory.h"
 #include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
@@ -12,7 +11,7 @@ int sort_rung(const hsort_context *ctx, int key_bytes)
     return key_bytes == sizeof(key_code) ? -1 : ctx->options.local_rung;
 }
 
-/* Workspace of the local sort of so many keys: without any there is none. */
+/* Workspace for the local sort of `capacity` keys: none for no keys. */
 static hsort_status workspace_for(const hsort_context *ctx, int key_bytes, int64_t capacity, int64_t scratch,
                                   size_t *bytes)
 {
@@ -22,7 +21,8 @@ static hsort_status workspace_for(const hsort_context *ctx, int key_bytes, int64
                                                             capacity, scratch, bytes);
 }
 
-/* What this rank needs with room for `scratch` keys in the second buffer. keys_bytes: of the first, 0 if the caller lends it. */
+/* The memory that this rank needs if the second buffer has room for `scratch` keys. keys_bytes: size of the first buffer, 0 if the
+ * caller lends it. */
 static hsort_status need_for(const struct sort *s, size_t keys_bytes, int64_t scratch,
                              struct memory_need *need)
 {
@@ -37,8 +37,8 @@ static bool lends(const struct sort *s)
     return s->out_space == SPACE_ENGINE && s->out_count >= s->room && s->out_count > 0;
 }
 
-/* Can all ranks of this node have the host memory that they want? Not asked for GPU memory, which is each
- * rank's own, nor for small shards. Collective over the node. */
+/* Can all ranks of this node have the host memory that they want? GPU memory is not checked, because each rank has its own, and
+ * small shards are not. Collective over the node. */
 static hsort_status check_node_memory(const struct sort *s, const struct memory_need *need)
 {
     const bool small = s->capacity < NODE_CHECK_BYTES / s->map.key_bytes;
@@ -47,15 +47,16 @@ static hsort_status check_node_memory(const struct sort *s, const struct memory_
     return node_memory_check(&s->ctx->comm, memory_need_growth(s->ctx, need));
 }
 
-/* Scratch for a sort in so many chunks. A little more than a chunk: of a random run of two chunks, one changes
- * sides, more or less, and should fit. */
+/* Scratch for a sort in so many chunks. It is a little more than one chunk: when two random chunks are merged, about one chunk
+ * changes sides, and should fit. */
 static int64_t scratch_for_chunks(const struct sort *s, int chunks)
 {
     const int64_t part = pass_parts(s->room, chunks);
     return chunks == 1 ? part : part + part / 64;
 }
 
-/* Of several ranks, all have unmapped what goes. The codes may be what is sorted. keeps_keys: the keys' buffer stays. */
+/* Free what earlier sorts have kept. With several ranks, all have unmapped this memory before. The codes stay if they are what is sorted.
+ * keeps_keys: the keys' buffer stays. */
 static void drop_others(const struct sort *s, bool keeps_keys)
 {
     for (int i = 0; i < KEPT_MEMORIES; i++)
@@ -63,10 +64,10 @@ static void drop_others(const struct sort *s, bool keeps_keys)
             kept_drop(&s->ctx->kept[i], s->ctx->engine);
 }
 
-/* A rank that is alone has no exchange, and in place this one needs little: the second buffer is only scratch for the local sort, which
- * can do with less. Find the largest part of the keys for which there is memory, beside the keys' own buffer, once all has gone that
- * earlier sorts have left. Not none at all, though a network could do with that: keys that fill memory to the last hundredth are rather
- * a count that is wrong. */
+/* A rank alone has no exchange, and the exchange in place needs little memory. Then the second buffer is only scratch for the local sort,
+ * which can work with less. Find the most scratch that fits beside the keys' own buffer once everything that earlier sorts kept is freed.
+ * It never goes down to no scratch at all, though a sorting network needs none: keys that fill memory to the last hundredth are more
+ * likely a wrong count. */
 static hsort_status find_less(struct sort *s, struct memory_need *need)
 {
     const hsort_context *ctx = s->ctx;
@@ -83,10 +84,10 @@ static hsort_status find_less(struct sort *s, struct memory_need *need)
         if (memory_need_bytes(need) - keys_bytes <= usable_bytes(bytes))
             return HSORT_OK;
     }
-    return HSORT_OK; // the smallest part; if that does not fit either, its allocation says so
+    return HSORT_OK; // the least scratch; if it does not fit either, its allocation fails with a message
 }
 
-/* Engine memory for an exchange of so many keys on each rank; without any there is none. Not collective. */
+/* Engine memory for an exchange of `capacity` keys on each rank: none for no keys. Not collective. */
 static size_t exchange_bytes(const hsort_context *ctx, const struct exchange_ops *ops, int key_bytes,
                              int64_t capacity)
 {
@@ -95,7 +96,7 @@ static size_t exchange_bytes(const hsort_context *ctx, const struct exchange_ops
                : 0;
 }
 
-/* What it likes to have of scratch beyond the capacity. */
+/* Keys of scratch beyond the capacity that make this exchange faster. */
 static int64_t exchange_spare(const hsort_context *ctx, const struct exchange_ops *exchange, int64_t capacity)
 {
     return exchange && exchange->spare_keys
@@ -103,7 +104,7 @@ static int64_t exchange_spare(const hsort_context *ctx, const struct exchange_op
                : 0;
 }
 
-/* Ask for as much more scratch as the exchange likes to have, if there is room for it beside what it needs. *spare: those keys. */
+/* Ask for the additional scratch that makes the exchange faster, if it fits beside what the exchange needs. *spare: its keys. */
 static hsort_status want_spare(const struct sort *s, struct memory_need *need, int64_t *spare)
 {
     const int64_t liked = exchange_spare(s->ctx, s->raw_exchange, s->capacity);
@@ -127,7 +128,7 @@ hsort_status sort_reserve(struct sort *s)
     const bool lent = lends(s), may_take_less = s->in_place || comm_is_alone(&ctx->comm);
     const size_t keys_bytes = lent ? 0 : (size_t)s->room * (size_t)s->map.key_bytes;
     struct memory_need need = {0};
-    bool has_room = true; // found once: the answer may be another one once ranks have unmapped
+    bool has_room = true; // asked only once: the answer may change after ranks have unmapped
     int64_t spare = 0;
     s->scratch_keys = s->room;
     hsort_status status = need_for(s, keys_bytes, s->scratch_keys, &need);
@@ -140,7 +141,7 @@ hsort_status sort_reserve(struct sort *s)
         if (status == HSORT_OK)
             status = context_has_room(ctx, &need, &has_room);
     }
-    // As the next, also after a failure: the other ranks wait there.
+    // This call and the next one are made even after a failure, because the other ranks wait in them.
     TRY(context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
     if (!comm_is_alone(&ctx->comm))
         TRY(check_node_memory(s, &need));
@@ -160,7 +161,7 @@ hsort_status sort_reserve(struct sort *s)
                              .scratch = ctx->kept[KEPT_SCRATCH].memory,
                              .scratch_keys = s->scratch_keys + spare,
                              .in_place = s->in_place,
-                             // The local sort is done with it by then.
+                             // The local sort no longer needs the workspace when the exchange runs.
                              .workspace = ctx->kept[KEPT_WORKSPACE].memory,
                              .workspace_bytes = ctx->kept[KEPT_WORKSPACE].bytes,
                              .rung = sort_rung(ctx, s->map.key_bytes),
@@ -171,7 +172,7 @@ hsort_status sort_reserve(struct sort *s)
 
 /* ---- two passes, or in place ---------------------------------------------------------------------------- */
 
-/* Does this rank lack the engine memory for one pass with two buffers, the first of which the caller may lend? */
+/* Does this rank lack the engine memory for one pass? That takes two buffers, and the caller may lend the first. */
 static hsort_status lacks_memory(const struct sort *s, bool *lacks)
 {
     const size_t keys_bytes = lends(s) ? 0 : (size_t)s->capacity * (size_t)s->map.key_bytes;
@@ -179,20 +180,23 @@ static hsort_status lacks_memory(const struct sort *s, bool *lacks)
     size_t bytes;
     *lacks = false;
     TRY(need_for(s, keys_bytes, s->capacity, &need));
-    if (memory_need_growth(s->ctx, &need) == 0) // the context holds it all: the system need not be asked
+    if (memory_need_growth(s->ctx, &need) == 0) // the context holds all of it: no need to ask the system
         return HSORT_OK;
     TRY(context_engine_bytes(s->ctx, &bytes));
-    // As sort_reserve() will count, where there is another way in engine memory.
-    *lacks = memory_need_bytes(&need) > (lends(s) ? usable_bytes(bytes) : bytes);
+    // A limit counts exactly the bytes asked for. Of free memory the last part is not counted on (usable_bytes()), as long as there is
+    // another way.
+    const bool exact = s->ctx->options.device_memory_limit > 0 && !lends(s);
+    *lacks = memory_need_bytes(&need) > (exact ? bytes : usable_bytes(bytes));
     if (!*lacks || !comm_is_alone(&s->ctx->comm))
         return HSORT_OK;
-    // The least that find_less() goes to.
+    // The least memory that find_less() may choose.
     TRY(need_for(s, 0, scratch_for_chunks(s, ENGINE_CHUNKS_MAX), &need));
     *lacks = keys_bytes > bytes || memory_need_bytes(&need) > usable_bytes(bytes - keys_bytes);
     return HSORT_OK;
 }
 
-/* Where this rank's keys lie, coming and going. In place `direct` alone sorts, of keys that are what the caller wants sorted. */
+/* Where this rank's keys come from and go to. Only `direct` sorts in place, and only keys that are themselves what the caller wants
+ * sorted. */
 static struct passes_answer answer_for(const struct sort *s)
 {
     const hsort_context *ctx = s->ctx;
@@ -224,7 +228,7 @@ hsort_status sort_agree_on_passes(struct comm *comm, const struct passes_answer 
     return HSORT_OK;
 }
 
-/* Sort in place: the counts stay, whatever they are. */
+/* Sort in place: each rank keeps its count, whatever it is. */
 static void choose_in_place(struct sort *s)
 {
     s->room = s->in_count;
@@ -240,12 +244,12 @@ hsort_status sort_choose_passes(struct sort *s)
     const bool small = s->capacity < PASS_SLOT_BYTES_MIN / s->map.key_bytes;
     hsort_status status = HSORT_OK;
     s->passes = 1;
-    // The same on every rank. Few keys fit any GPU, and short sorts are to ask nobody; the host engine without a
-    // limit works where the keys lie.
+    // The answer here is the same on every rank. Few keys fit any GPU, and short sorts should not pay for a question. The host engine
+    // without a limit works where the keys lie.
     if (s->total == 0 || (!limited && (small || hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST)))
         return HSORT_OK;
     struct passes_answer answer = answer_for(s);
-    if (answer.on_host || !comm_is_alone(&ctx->comm)) // alone in engine memory it takes less
+    if (answer.on_host || !comm_is_alone(&ctx->comm)) // a rank alone takes less scratch for keys in engine memory
         status = lacks_memory(s, &answer.lacks);
     TRY(sort_agree_on_passes(&ctx->comm, &answer, status, &s->passes, &s->in_place));
     if (s->in_place)
@@ -282,12 +286,12 @@ size_t sort_run_bytes(const struct sort *s)
     return in_input ? 0 : (size_t)s->in_count * pass_element_bytes(&sort);
 }
 
-/* ---- an exchange, and what callers ask ------------------------------------------------------------------ */
+/* ---- memory of an exchange, and what callers ask --------------------------------------------------------- */
 
-/* Have so much for an exchange in the context. False: that cannot be had, which is no error. */
+/* Reserve so many bytes for an exchange in the context. False: there is no such memory, which is no error. */
 static bool reserve_exchange_bytes(hsort_context *ctx, size_t bytes)
 {
-    fault_pause(true); // a failure here is none of the sort's
+    fault_pause(true); // a failure here is not an error of the sort
     const bool has = context_reserve(ctx, KEPT_EXCHANGE, bytes) == HSORT_OK;
     fault_pause(false);
     if (!has)
@@ -295,7 +299,7 @@ static bool reserve_exchange_bytes(hsort_context *ctx, size_t bytes)
     return has;
 }
 
-/* *has: all ranks of this node can have so much for an exchange. As check_node_memory(). */
+/* *has: all ranks of this node can have so many bytes for an exchange. Collective over the node, as check_node_memory(). */
 static hsort_status node_has_exchange_bytes(const struct sort *s, size_t bytes, bool *has)
 {
     const struct memory_need need = {.kept = {[KEPT_EXCHANGE] = bytes}, .apart = s->new_bytes};
@@ -333,19 +337,19 @@ hsort_status sort_reserve_exchange(struct sort *s)
         if (!all)
             s->raw_exchange = NULL;
     }
-    // Sorted runs move without it, too: ranks agree on that when they do.
+    // Sorted runs can move without this memory, too: ranks agree on that when they move them.
     const bool has = fits && reserve_exchange_bytes(ctx, s->raw_exchange ? raw : sorted);
     s->x.memory = has ? ctx->kept[KEPT_EXCHANGE].memory : NULL;
     return HSORT_OK;
 }
 
-/* The largest count that can be asked for: what a sort takes of both buffers fits 64 bits. */
+/* The largest count that can be asked for: the bytes of both buffers of a sort fit 64 bits. */
 static int64_t most_keys(size_t width)
 {
     return INT64_MAX / 2 / (int64_t)(width > sizeof(uint64_t) ? width : sizeof(uint64_t));
 }
 
-/* Of keys that are counted, in host memory. */
+/* Memory for keys in host memory that are counted, not moved. */
 static size_t narrow_bytes(const hsort_context *ctx, int width, int64_t count)
 {
     const bool reaches =
@@ -365,7 +369,7 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     }
     size_t workspace_bytes;
     TRY(workspace_for(ctx, (int)width, count, count, &workspace_bytes));
-    size_t most = 0; // of the exchanges one runs at a time
+    size_t most = 0; // only one of the exchanges runs at a time
     for (int i = 0; i < EXCHANGES; i++) {
         const struct exchange_ops *exchange = exchange_table[i];
         if (ctx->usable_exchanges >> exchange->kind & 1)
@@ -376,7 +380,7 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     return HSORT_OK;
 }
 
-/* What two passes take of host memory beside the runs, by what this rank's engine has now. Not collective. */
+/* Host memory that two passes take beside the runs, given the memory that this rank's engine has now. Not collective. */
 static hsort_status bytes_beside_runs(const struct sort *s, size_t *bytes)
 {
     struct pass_sort sort = {.ctx = s->ctx, .map = s->map};

@@ -17,17 +17,17 @@ enum key_form {
     FORM_RAW,      /* the caller's bits, as they came */
     FORM_CODES,    /* codes (keytype.h), one sorted run */
     FORM_RESULT,   /* the caller's bits, in the order of the result */
-    FORM_DELIVERED /* so, and where the caller wants them */
+    FORM_DELIVERED /* the same, and where the caller wants them */
 };
 
 struct sort {
     hsort_context *ctx;
-    hsort_type type; /* of keys that are no codes; so is the order */
+    hsort_type type; /* of keys that are not codes; so is the order */
     hsort_order order;
-    bool are_codes;                  /* the keys are, or become that: sort_codes() */
-    const struct raw_keys *numbered; /* what they are made of; or NULL */
-    const void **left_at; /* then where they lie in the end, if not at `out`; else NULL */
-    bool *placed;         /* then whether they have become positions, where these were wanted; else NULL */
+    bool are_codes;                  /* the keys are codes, or become codes: sort_codes() */
+    const struct raw_keys *numbered; /* what codes are made of; or NULL */
+    const void **left_at; /* of codes: where they lie in the end, if not at `out`; else NULL */
+    bool *placed;         /* of codes: whether they have become positions, if these were wanted; else NULL */
     struct keymap map;
     const struct pass_elements
         *elements; /* in two passes what is sorted, if not bare keys; or NULL. Borrowed */
@@ -42,16 +42,16 @@ struct sort {
     enum engine_space in_space, out_space;
     int64_t total, capacity;
     int64_t room;  /* keys that this rank must have room for: the capacity; in place, its own */
-    size_t new_bytes; /* that the context keeps since this call, and nobody may have touched yet */
+    size_t new_bytes; /* that the context has taken in this call, and nobody may have touched yet */
     bool in_place; /* the keys fill engine memory: each rank's stay in its output. The same on every rank */
     bool fits;                                  /* no rank brings more than the capacity */
     bool any_target_fits;                       /* nor asks for more */
     const struct exchange_ops *raw_exchange;    /* that is tried before the local sort; NULL: none */
-    const struct exchange_ops *sorted_exchange; /* that runs behind it */
+    const struct exchange_ops *sorted_exchange; /* that runs after it */
 
     int passes; /* 1, or 2: not all ranks' keys fit into their engines' memory. The same on every rank */
     int64_t runs, segments; /* of this rank, in two passes */
-    struct traffic messages, shown; /* what it sent then, and what others read, which no transport counts */
+    struct traffic messages, shown; /* in two passes what it sent, and what others read; no transport counts these */
     enum key_form form;
     const void *held;     /* where the keys lie: the caller's input, or x.keys */
     struct exchange x;    /* x.current_offset: their global positions */
@@ -62,7 +62,7 @@ struct sort {
     double seconds[HSORT_PHASES];
 };
 
-/* What the kernels load that first see the keys. */
+/* What the first kernels that see the keys load. */
 static inline struct raw_keys sort_raw_keys(const struct sort *s)
 {
     return s->numbered ? *s->numbered : (struct raw_keys){.map = s->map, .from = s->held};
@@ -73,17 +73,17 @@ static inline size_t shard_bytes(const struct sort *s)
     return (size_t)s->x.count * (size_t)s->map.key_bytes;
 }
 
-/* Let numbered keys become codes as they came, where the sort does not need to move them. Not collective. */
+/* Make codes of numbered keys, in the order in which they came, if the sort does not need to move them. Not collective. */
 void sort_make_codes(struct sort *s);
 
 /* Tell the caller's progress function that a phase is over. Not collective. */
 void sort_report_phase(const struct sort *s, const char *phase);
 
-/* Where some rank lacks the engine memory for one pass with two buffers: find s->passes, 2 if all ranks' keys, in and out, lie in host
- * memory; or s->in_place, if none do, and no rank asks for another number of keys than it has. Collective. */
+/* Choose what to do if some rank lacks the engine memory for one pass with two buffers: s->passes is 2 if all ranks' keys, in and
+ * out, lie in host memory; s->in_place is true if none do, and no rank asks for another number of keys than it has. Collective. */
 hsort_status sort_choose_passes(struct sort *s);
 
-/* What a rank says of its elements. One without any says none of the first three. */
+/* What a rank says of its elements. A rank without any says none of the first three. */
 struct passes_answer {
     bool on_host;   /* they lie in host memory, coming and going */
     bool in_engine; /* they can be sorted in place in engine memory */
@@ -95,8 +95,8 @@ struct passes_answer {
 hsort_status sort_agree_on_passes(struct comm *comm, const struct passes_answer *answer, hsort_status mine,
                                   int *passes, bool *in_place);
 
-/* Are the runs to lie in a store, since neither engine nor host has memory for the sort (on the host engine), or for its
- * runs (on a GPU)? Collective.
+/* Do the runs need to lie in a store, because neither engine nor host has memory for the sort (with the host engine), or for its
+ * runs (with a GPU)? Collective.
  *   s             planned; streams
  *   memory_bytes  host memory that this rank may take
  *   needs         [1] written, the same on every rank */
@@ -105,18 +105,18 @@ hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
 /* Bytes of the runs, if they need memory of the library's own. Not collective. */
 size_t sort_run_bytes(const struct sort *s);
 
-/* The rung that sorts keys of so many bytes: the one that was asked for, but of 16 bytes, which few rungs sort, the engine's
+/* The rung that sorts keys of so many bytes: the one that was asked for; for keys of 16 bytes, which few rungs sort, the engine's
  * choice. Pure. */
 int sort_rung(const hsort_context *ctx, int key_bytes);
 
-/* Two buffers of the capacity each, and workspace; a rank that is alone, or sorts in place, may take less for the second one. The
- * caller's output serves as the first if it is large enough. Fills s->x and s->scratch_keys. Takes nothing if
- * the ranks of this node want more host memory than there is; what other ranks have mapped is unmapped before
- * it goes. Collective; the caller agrees on the status. */
+/* Take two buffers of the capacity each, and workspace; a rank that is alone, or sorts in place, may take less for the second buffer.
+ * The caller's output serves as the first buffer if it is large enough. Fills s->x and s->scratch_keys. Takes nothing if
+ * the ranks of this node want more host memory than there is; memory that other ranks have mapped is unmapped before
+ * it is freed. Collective; the caller agrees on the status. */
 hsort_status sort_reserve(struct sort *s);
 
-/* Memory for s->raw_exchange and s->sorted_exchange, beside that of any sort. If not every rank has it, the raw one is not tried;
- * the sorted one does without. Collective. */
+/* Take memory for s->raw_exchange and s->sorted_exchange, beside that of any sort. If some rank cannot have it, the raw exchange is
+ * not tried; the sorted one does without it. Collective. */
 hsort_status sort_reserve_exchange(struct sort *s);
 
 #endif

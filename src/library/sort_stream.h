@@ -12,17 +12,17 @@ hsort_status sort_load_stream(struct sort *s);
  * Collective. Errors as above. */
 hsort_status sort_store_stream(struct sort *s);
 
-/* Begin to look; nothing where nobody wants to know. Not collective. */
+/* Begin to look at keys. If s->check is NULL, the next two functions do nothing. Not collective. */
 void stream_check_begin(struct sort *s);
 
-/* The next keys [count], in engine memory. Not collective. Errors: the engine's. */
+/* Look at the next keys [count], in engine memory. Not collective. Errors: the engine's. */
 hsort_status stream_check_add(const struct sort *s, struct verifier *verifier, const void *keys,
                               int64_t count);
 
 /* Join what all ranks saw, in s->check. Collective. Errors HSORT_MPI, HSORT_HOST_MEMORY. */
 hsort_status stream_check_end(struct sort *s);
 
-/* Book the time since the last phase ended, of passes that have waited for all they did. Not collective. */
+/* Book the time since the last phase ended, for passes that have waited for all their work. Not collective. */
 void sort_end_pass(struct sort *s, hsort_phase phase);
 
 /* The transfer of `count` keys, or elements, from position `first` of a stream on. Its `memory` is not set. Pure. */

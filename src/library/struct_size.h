@@ -1,5 +1,5 @@
 /* Structs of the public header grow at their end. A caller says how much of a struct it knows, by its
- * struct_size: what a version since 0.2.0 has had is read and written, and no byte behind it. */
+ * struct_size: any size that it has had since version 0.2.0 will do, and no byte behind it is read or written. */
 #ifndef STRUCT_SIZE_H
 #define STRUCT_SIZE_H
 

@@ -6,8 +6,8 @@
  *      {"ph": "M", "name": "thread_name", "pid": 1, "tid": 0, "args": {"name": "main"}}, ...
  *      {"ph": "X", "name": "local sort", "pid": 1, "tid": 0, "ts": 12.345, "dur": 6.789, "args": {"keys": 100}}, ...]}
  *
- * Each rank writes its own events as text, since names are pointers, and sends them to rank 0 piece by piece, which sends them on
- * to the file: no rank holds more than its own, and rank 0 one piece of another's.
+ * Each rank writes its own events as text, because names are pointers, and sends them piece by piece to rank 0, which writes them to
+ * the file. So no rank holds more than its own events, and rank 0 one piece of another rank's.
  *
  *     rank 0     own pieces -> file | receive, write, receive, write ... of rank 1 | of rank 2 | ...
  *     rank r     wait for rank 0 in the first send ........ | piece, piece, an empty one                                          */
@@ -27,7 +27,7 @@
 
 enum { PIECE_BYTES = 1 << 20, LINE_BYTES = 1024, TAG_TRACE = 8, STDERR = 2 };
 
-/* What a rank says of its trace; it travels. */
+/* What a rank says of its trace; ranks send it. */
 struct trace_facts {
     int64_t spans, lost, offset_ns, error_ns, stream_error_ns;
 };
@@ -103,7 +103,7 @@ static void __attribute__((format(printf, 2, 3))) add_line(struct trace_text *te
     text->length += length < LINE_BYTES ? (size_t)length : LINE_BYTES - 1;
 }
 
-/* to [bytes] = a text inside of quotes; what is no printable ASCII becomes '?'. */
+/* to [bytes] = a text inside of quotes; what is not printable ASCII becomes '?'. */
 static const char *quoted(const char *from, char *to, size_t bytes)
 {
     size_t length = 0;
@@ -131,8 +131,8 @@ static int compare_spans(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Let spans of a stream nest, whose times are rounded, and which two threads may have begun: one that is longer than the one
- * around it ends with that. */
+/* Make the spans of a stream nest: their times are rounded, and two threads may have begun them. A span that ends after the one
+ * around it ends with that one instead. */
 static void nest_spans(struct trace_span **spans, int64_t count)
 {
     enum { DEPTH = 64 };
@@ -155,7 +155,7 @@ static bool is_of_stream(const struct trace_span *span)
     return span->track >= TRACE_STREAMS && span->track < TRACE_STREAMS + ENGINE_STREAMS;
 }
 
-/* Bring the spans in order: those that have not ended end now, those of streams whose times are not known are lost. */
+/* Bring the spans into order. Spans that have not ended end now; spans of streams whose times are not known are lost. */
 static hsort_status order_spans(struct trace_writer *w)
 {
     int64_t count, kept = 0;
@@ -351,10 +351,10 @@ static hsort_status open_trace_file(struct trace_writer *w)
         return status_fail(HSORT_IO, "%s: cannot create: %s", w->path, strerror(ENAMETOOLONG));
     struct stat there;
     if (stat(w->path, &there) == 0 &&
-        !S_ISREG(there.st_mode)) // a rename would take the place of /dev/null, say
+        !S_ISREG(there.st_mode)) // a rename would replace /dev/null, for example
         return status_fail(HSORT_IO, "%s: is not a regular file", w->path);
     w->text.file = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (w->text.file < 0 && errno == EEXIST) { // of a process of this number that was killed
+    if (w->text.file < 0 && errno == EEXIST) { // left by a process of this number that was killed
         unlink(w->temporary);
         w->text.file = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
@@ -363,7 +363,7 @@ static hsort_status open_trace_file(struct trace_writer *w)
                : status_fail(HSORT_IO, "%s: cannot create %s: %s", w->path, w->temporary, strerror(errno));
 }
 
-/* Give the file its name, if it is whole; else it goes. */
+/* Give the file its name if it is whole; else remove it. */
 static hsort_status close_trace_file(struct trace_writer *w, hsort_status status)
 {
     char cause[STATUS_TEXT_BYTES];
@@ -396,14 +396,14 @@ static hsort_status check_trace(const struct trace_writer *w)
     return HSORT_OK;
 }
 
-/* Give the spans of streams their times; without them a trace is still one. Not collective. */
+/* Give the spans of streams their times; a trace without them is still of use. Not collective. */
 static void resolve_streams(struct trace_writer *w)
 {
     if (engine_trace_resolve(w->ctx->engine, &w->facts.stream_error_ns) != HSORT_OK)
         status_clear();
 }
 
-/* Learn of all ranks what they have, and when the first span began. Collective. */
+/* Learn what all ranks have, and when the first span began. Collective. */
 static hsort_status share_trace_facts(struct trace_writer *w)
 {
     struct comm *comm = &w->ctx->comm;

@@ -1,4 +1,4 @@
-/* What the command has of a context's trace beside hsort_write_trace(). */
+/* What the command uses of a context's trace, beside hsort_write_trace(). */
 #ifndef TRACE_FILE_H
 #define TRACE_FILE_H
 
@@ -9,11 +9,11 @@
 /* The trace of a context, for what its owner does meanwhile; NULL: there is none. Lives as long as the context. Not collective. */
 struct trace *context_trace(const hsort_context *ctx);
 
-/* Of the last call that has statistics this rank's part: seconds [HSORT_PHASES], bytes sent. Not collective. */
+/* This rank's part of the last call that has statistics: seconds [HSORT_PHASES], bytes sent. Not collective. */
 void context_own_stats(const hsort_context *ctx, double *seconds, int64_t *moved_bytes);
 
-/* The name of the file at `path` until it is whole, which of a long one has the beginning; name [bytes]. False: it is too long.
- * Not collective. */
+/* name [bytes] = the name of the file at `path` until the file is whole; it has only the beginning of a long name. False: it is too
+ * long. Not collective. */
 bool trace_temporary(const char *path, char *name, size_t bytes);
 
 #endif

@@ -46,7 +46,7 @@ static char *element_at(const struct passes *p, const void *from, int64_t i)
     return (char *)from + (size_t)i * p->pipeline.element_bytes;
 }
 
-/* Of keys of a stream that tells its end itself how far they are: two phases by turns would never be due. */
+/* Report how far a pass is, except for keys of a stream, which reports that itself: two phases by turns would never be due. */
 static void report_step(const struct passes *p, const struct key_stream *stream, const char *phase,
                         int64_t done, int64_t total)
 {
@@ -185,7 +185,7 @@ static hsort_status take_pass_memory(struct passes *p)
     return piece_messages_open(&plan, &p->messages);
 }
 
-/* The same on all ranks, or on none. Collective. */
+/* Take the memory of all ranks, or of none. Collective. */
 static hsort_status reserve_passes(struct passes *p)
 {
     hsort_context *ctx = p->s->ctx;
@@ -218,7 +218,7 @@ static void free_passes(struct passes *p)
 
 /* ---- pass 1: runs -------------------------------------------------------------------------------------- */
 
-/* pipeline.sort: the caller's bits, before and after. Who looks, looks at bare keys. */
+/* pipeline.sort: the elements have the caller's bits, before and after. Only bare keys are ever looked at. */
 static hsort_status sort_and_look(void *passes, void *elements, void *scratch, int64_t count, void **sorted)
 {
     struct passes *p = passes;
@@ -228,7 +228,7 @@ static hsort_status sort_and_look(void *passes, void *elements, void *scratch, i
     return p->in_pass_2 ? stream_check_add(p->s, &p->s->after, *sorted, count) : HSORT_OK;
 }
 
-/* Where chunk `run` comes from, or the same part of the result goes: the caller's memory, or a stream. */
+/* Where chunk `part` comes from, or where the same part of the result goes: the caller's memory, or a stream. */
 static struct engine_transfer part_of(const struct passes *p, const struct key_stream *stream,
                                       const void *memory, int64_t part, int64_t count)
 {
@@ -238,7 +238,7 @@ static struct engine_transfer part_of(const struct passes *p, const struct key_s
                                     .host = element_at(p, memory, part * p->slot)};
 }
 
-/* The pieces that host memory holds, all of one run. */
+/* Elements first .. first + count - 1 of a run, which lies in host memory. */
 static struct engine_transfer run_transfer(const struct passes *p, int64_t run, int64_t first, int64_t count)
 {
     return (struct engine_transfer){.bytes = (size_t)count * p->pipeline.element_bytes,

@@ -1,4 +1,4 @@
-/* A sort of keys or elements in host memory that do not fit into the engine's: two passes through it, and no merge on
+/* A sort of keys or elements in host memory that do not fit into engine memory: two passes through the engine, and no merge on
  * the CPU. src/library/README.md pictures it. */
 #ifndef TWO_PASSES_H
 #define TWO_PASSES_H
@@ -9,9 +9,9 @@
  * on, and positions are in the context.
  * Collective.
  * After    s->form is FORM_DELIVERED, s->runs and s->segments say what this rank had, s->seconds and
- *          s->x.moved_bytes are written. s->in is unchanged, but with options.overwrite_input.
- * Memory   engine memory: four slots in KEPT_SCRATCH, and workspace; all that the context keeps is dropped, and that, too, on
- *          return. Host memory for the runs, freed on return.
+ *          s->x.moved_bytes are written. s->in is unchanged, except with options.overwrite_input.
+ * Memory   engine memory: four slots in KEPT_SCRATCH, and workspace. All that the context keeps is dropped before, and these are
+ *          dropped on return. Host memory for the runs, freed on return.
  * Errors   same on every rank. After HSORT_DEVICE_MEMORY and HSORT_HOST_MEMORY no key was touched.
  * Source   Peters, Schulz-Hildebrandt, Luttenberger 2010; Rahn, Sanders, Singler 2010; src/library/README.md. */
 hsort_status two_passes_run(struct sort *s);

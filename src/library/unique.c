@@ -201,7 +201,7 @@ static hsort_status find_unique(struct unique_call *call)
     return host_call_finish(ctx, status, &again);
 }
 
-/* A call anew: what its caller gave, and nothing found yet. */
+/* A new call: what its caller gave, and nothing found yet. */
 static struct unique_call unique_call_of(hsort_context *ctx, hsort_field field, const void *keys,
                                          int64_t count, void *keys_out, int64_t *kept, int64_t *counts,
                                          int64_t *first, int64_t *ids)
@@ -225,7 +225,7 @@ static hsort_status unique_again(hsort_context *ctx, const void *user)
         .field = call->field,
         .keys = call->keys,
         .kept = call->kept};
-    memcpy(again.out, call->out, sizeof again.out); // the room of each is given back
+    memcpy(again.out, call->out, sizeof again.out); // the room of each has been given back
     return find_unique(&again);
 }
 

@@ -9,7 +9,7 @@ void verify_start(struct verifier *verifier, struct keymap map)
     verifier->first_descent = verifier->first_unstable = -1;
 }
 
-/* A place in the chunk that follows those before, as one among all; -1: it is none. */
+/* A place in the next chunk, as a place among all keys; -1: there is no such place. */
 static int64_t place_among_all(const struct verifier *verifier, int64_t place, int64_t count)
 {
     return place < count ? verifier->count + place : -1;
@@ -29,7 +29,7 @@ static void add_chunk(struct verifier *verifier, const struct engine_inspection 
         verifier->fingerprint[word] += found->fingerprint[word];
 }
 
-/* What elements have besides, before add_chunk(). */
+/* Add what elements have besides; this comes before add_chunk(). */
 static void add_numbers(struct verifier *verifier, const struct engine_inspection *found, int64_t count,
                         bool compares)
 {
@@ -86,7 +86,7 @@ void verify_append(struct verifier *verifier, const struct verifier *next)
     add_chunk(verifier, &found, count);
 }
 
-/* What a rank sends to the others; only 64-bit numbers, so that it is sent as such. */
+/* What a rank sends to the others. It has only 64-bit numbers, so that it can be sent as such. */
 struct verified_part {
     key_code first, last;
     int64_t count, first_descent;
@@ -95,7 +95,7 @@ struct verified_part {
     uint64_t placed[2];
 };
 
-/* The first place that is no -1, of all before, at the border, and inside of a part that begins at `begin`. */
+/* The first place that is not -1: one found before, the border, or one inside of the part that begins at `begin`. */
 static int64_t first_place(int64_t before, bool at_border, int64_t begin, int64_t inside)
 {
     return before >= 0 ? before : at_border ? begin : inside >= 0 ? begin + inside : -1;

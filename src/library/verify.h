@@ -33,7 +33,7 @@ hsort_status verify_add(struct verifier *verifier, struct engine *engine, const 
 hsort_status verify_add_elements(struct verifier *verifier, struct engine *engine,
                                  const struct engine_elements *elements);
 
-/* What another one has seen, of this rank too, follows what this one has. Both are of elements. Not collective. */
+/* Append what another verifier of this rank has seen to what this one has seen. Both are of elements. Not collective. */
 void verify_append(struct verifier *verifier, const struct verifier *next);
 
 /* Join all ranks' parts, in rank order; ranks without keys are skipped over. The result is the same

@@ -1,18 +1,18 @@
 #!/bin/bash
-# How fast files are sorted by way of the disk, with less memory than they take: beside the time in which the same bytes are read
-# twice and written twice with nothing else going on, two copies of the same file by the same cores (which read and write at the same
-# time), GNU sort and, where they are there, STXXL (libstxxl-dev, and g++) and DuckDB (a Python with it).
+# Measure how fast files are sorted by way of the disk, with less memory than they take. The times stand beside: the time in which the
+# same bytes are read twice and written twice with nothing else going on, two copies of the same file by the same cores (which read and
+# write at the same time), GNU sort and, if they are installed, STXXL (libstxxl-dev, and g++) and DuckDB (in a Python).
 #
 #   jobs/disk.sh [--python PYTHON] [SIZE [MEMORY [DIR]]]   default 8G of u64 and of records, 1G for each of two ranks, build/
 #   jobs/disk.sh --from CSV                                only the table of src/measured.md, from a CSV that is there
 #
-# DIR has room for three times SIZE. A Python with DuckDB, where pip finds it, outside of the tree:
+# DIR must have room for three times SIZE. To get a Python with DuckDB, outside of the tree, if pip finds DuckDB:
 #   python3 -m venv PLACE && PLACE/bin/pip install duckdb
 #
-# Everything starts with its input out of the page cache, and ends with its output on disk. RANKS in the environment is another number
-# of ranks than 2, INPUTS other distributions, REPEATS another number of times than 1. Writes every row to
-# jobs/results/MACHINE/disk.csv, or build/results/... if the tree differs from its commit; MACHINE is `host` without a GPU. Exits with 1
-# if a result is wrong: sorts check themselves.
+# Everything starts with its input out of the page cache, and ends with its output on disk. In the environment: RANKS, the number of
+# ranks (2); INPUTS, the distributions; REPEATS, how many times (1). Writes every row to jobs/results/MACHINE/disk.csv, or to
+# build/results/... if the tree differs from its commit; MACHINE is `host` without a GPU. Exits with 1 if a result is wrong: sorts check
+# themselves.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,14 +1,15 @@
 #!/bin/bash
-# How fast the ranks of one machine sort together: every exchange and transport, from device memory and from host memory,
-# on one GPU and on all; then several ranks per GPU, for correctness and traffic.
+# Measure how fast the ranks of one machine sort together: every exchange and transport, from device memory and from host memory,
+# on one GPU and on all GPUs; then several ranks per GPU, for correctness and traffic.
 #
 #   jobs/exchange.sh [KEYS]      keys in all, default 1G = 2^30: two buffers of the caller's and two of the context's must fit
 #   jobs/exchange.sh --from CSV  only the tables, from a CSV that is there
 #
-# Writes every row to jobs/results/MACHINE/exchange.csv (results_of in setup.sh), prints a table in Markdown, and rewrites those of
-# mpi/measured.md and README.md. A row is the median of five sorts by `hypersort bench`, each verified; time is the slowest rank's, of
-# the whole call. Without a GPU the host engine runs on 2 to 7 ranks. Exits with 1 if a sort came out wrong.
-# In the environment: SEED=NUMBER, of the inputs; HYPERSORT=PROGRAM: measure that one, without building; its rows go to build/results/.
+# Writes every row to jobs/results/MACHINE/exchange.csv (results_of in setup.sh), prints a table in Markdown, and rewrites the tables of
+# mpi/measured.md and README.md. A row is the median of five sorts by `hypersort bench`, each verified; a time is that of the whole call
+# on the slowest rank. Without a GPU the host engine runs on 2 to 7 ranks. Exits with 1 if a sort came out wrong.
+# In the environment: SEED=NUMBER, of the inputs; HYPERSORT=PROGRAM, to measure that program, without building; its rows go to
+# build/results/.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

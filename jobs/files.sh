@@ -1,15 +1,15 @@
 #!/bin/bash
-# How fast files are sorted, beside copies of them by the same cores; and keys in host memory, that fit on the GPUs or that do not
-# and take two passes, beside the rate of the links: on one GPU and on all.
+# Measure how fast files are sorted, beside copies of them by the same cores; and how fast keys in host memory are sorted, which fit on
+# the GPUs or take two passes, beside the rate of the links: on one GPU and on all GPUs.
 #
 #   jobs/files.sh [KEYS [DIR ...]]   u64 keys, default 1G = 2^30 (8.6 GB); DIR: where the files are, default /dev/shm and build/
 #   jobs/files.sh --from CSV         only the table of src/measured.md, from a CSV that is there
 #
-# Files are in the page cache when they are sorted and copied, and where the file system lets them go, also on disk alone: "cold".
-# In the environment: PASSES=KEYS that are in host memory, default as many as in the file; PARTS="passes files", or one of them. Writes
-# every row to passes.csv and files.csv in jobs/results/MACHINE (results_of in setup.sh). A time is the median of three runs; of copies
-# it is the best way's best (tests/bench/bench_copy.c). Sorted files are verified; those in host memory too (`hypersort bench`). Exits
-# with 1 if one came out wrong.
+# Files are in the page cache when they are sorted and copied; if the file system can drop them from it, they are also measured on disk
+# alone: "cold". In the environment: PASSES=KEYS, the number of keys in host memory, default as many as in the file; PARTS="passes files",
+# or one of them. Writes every row to passes.csv and files.csv in jobs/results/MACHINE (results_of in setup.sh). A time is the median of
+# three runs; for copies it is the best time of the best way (tests/bench/bench_copy.c). Sorted files are verified, and so are sorted keys
+# in host memory (`hypersort bench`). Exits with 1 if a result came out wrong.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

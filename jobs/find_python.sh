@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Which Python; sourced by setup.sh and by tests.
+# Finds a Python; sourced by setup.sh and by tests.
 
-# python_with MODULES: the path of the first of $PYTHON, python3 and /usr/bin/python3 that imports these (comma-separated). One of
-# pyenv or conda may stand first on PATH and know nothing of Debian's modules.
+# python_with MODULES: the path of the first of $PYTHON, python3 and /usr/bin/python3 that imports these modules (comma-separated). A
+# Python of pyenv or conda may stand first on PATH and know nothing of Debian's modules.
 python_with()
 {
     local candidate

@@ -1,7 +1,7 @@
 #!/bin/bash
-# On a machine with GPUs and without a network: build from source, then run every test with the label gpu: the engine's
-# own, and those of several ranks, on all GPUs there are and with several ranks on one GPU, every transport with every exchange
-# among them. Programs of several ranks share the GPUs there are, so it takes the longer the fewer these are.
+# Check a machine that has GPUs and no network: build from source, then run every test with the label gpu. These are the engine's
+# own tests, and tests of several ranks, on all GPUs of the machine and with several ranks on one GPU, which include every transport
+# with every exchange. Programs of several ranks share the GPUs, so the check takes longer the fewer GPUs there are.
 #
 #   jobs/gpu_check.sh [--sanitize]      --sanitize: also a small sort under compute-sanitizer
 #

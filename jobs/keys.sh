@@ -1,5 +1,5 @@
 #!/bin/bash
-# How fast one GPU sorts keys of any kind, beside CUB and, where the build has it, libcusort: from 2^8 to 2^30 keys, of every
+# Measure how fast one GPU sorts keys of any kind, beside CUB and, if the build has it, libcusort: from 2^8 to 2^30 keys, of every
 # distribution that `hypersort bench` knows and of random mixtures.
 #
 #   jobs/keys.sh [SECONDS]      default 480, the build not counted; what does not fit is left out, and named

@@ -1,15 +1,15 @@
 #!/bin/bash
-# How long an argsort of u64 takes on two ranks of this machine without a GPU, beside our own sort of the same keys and beside two
-# packages of PyPI that sort over MPI with an index: virgodc and mpsort (jobs/peers.py).
+# Measure how long an argsort of u64 takes on two ranks of this machine without a GPU, beside our own sort of the same keys and beside
+# two packages of PyPI that sort over MPI with an index: virgodc and mpsort (jobs/peers.py).
 #
 #   jobs/peers.sh [--python PYTHON] [KEYS]   default 2^24 = 16777216; PYTHON has numpy and mpi4py, and the two if they are to be measured
 #   jobs/peers.sh --from CSV                 only the table of src/measured.md, from a CSV that is there
 #
-# A Python for it, where pip finds them, outside of the tree:
+# To get a Python for it, outside of the tree, if pip finds the packages:
 #   python3 -m venv PLACE && PLACE/bin/pip install numpy mpi4py virgodc mpsort
 #
-# Writes every row to jobs/results/host/peers.csv, or build/results/host/peers.csv if the tree differs from its commit. RANKS in the
-# environment is another number of ranks than 2. Exits with 1 if a result is wrong.
+# Writes every row to jobs/results/host/peers.csv, or to build/results/host/peers.csv if the tree differs from its commit. In the
+# environment: RANKS, the number of ranks (2). Exits with 1 if a result is wrong.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -3,8 +3,8 @@
 #
 #   jobs/quickstart.sh [FILE [TYPE]]
 #
-# FILE is .npy, or raw little-endian keys of TYPE (u32, f64 ...). Without one: the Morton keys of the world's
-# coastline where the project's data folder lies beside the tree, else the words of this machine's largest library.
+# FILE is .npy, or raw little-endian keys of TYPE (u32, f64 ...). Without FILE: the Morton keys of the world's
+# coastline if the project's data folder lies beside the tree, otherwise the words of this machine's largest library.
 set -euo pipefail
 
 input=${1:+$(realpath -m -- "$1")} # before anything changes the folder

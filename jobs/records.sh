@@ -1,13 +1,13 @@
 #!/bin/bash
-# How fast sorts of what travels with keys are (an index, values, records) in device memory, beside CUB's sorts of pairs and copies:
-# on one GPU, and on all.
+# Measure how fast sorts of what travels with keys (an index, values, records) are in device memory, beside CUB's sorts of pairs and
+# beside copies: on one GPU, and on all GPUs.
 #
 #   jobs/records.sh [KEYS [RECORDS]]   default 2^28 = 268435456 keys of indices and pairs, 10^8 records of 100 bytes: 40 GB of GPU
 #                                      memory and about a minute of GPU time. Records of 32 and 64 bytes are 2^26
 #   jobs/records.sh --from CSV         only the table of src/measured.md, from a CSV that is there
 #
-# Writes every row to jobs/results/MACHINE/records.csv (results_of in setup.sh). A time is the median of five calls, of the slowest rank.
-# Every result is compared (tests/bench/bench_records.cu). Exits with 1 if one is wrong.
+# Writes every row to jobs/results/MACHINE/records.csv (results_of in setup.sh). A time is the median of five calls on the slowest rank.
+# Every result is compared (tests/bench/bench_records.cu). Exits with 1 if a result is wrong.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Run a small sort of every type and input with each rung of the ladder under the tools of compute-sanitizer: memcheck,
-# racecheck, initcheck, synccheck. Rung 0 is CUB's, and left to CUB. `pairs`: what goes with keys on two ranks.
+# racecheck, initcheck, synccheck. Rung 0 is CUB's own sort, so it is left out. `pairs`: what goes with keys on two ranks.
 #
 #   jobs/sanitize.sh [RUNG|pairs...]
 #

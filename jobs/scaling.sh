@@ -1,18 +1,18 @@
 #!/bin/bash
-# How the sort scales over the GPUs of one machine: on 1, 2, 4, ... of them, and on all. Strong: 2^30, 2^31 and 2^32 keys in all. Weak:
-# 2^29 keys of u64 on each. Beside CUB on one GPU, what the links can do while all of them are busy (tests/bench/bench_pairs.c), and
-# what `hypersort plan` says. Then numbers of ranks that divide nothing evenly, for correctness; with fewer than 8 GPUs several
-# ranks share one, and their times are left out.
+# Measure how the sort scales over the GPUs of one machine: on 1, 2, 4, ... of them, and on all. Strong scaling: 2^30, 2^31 and 2^32 keys
+# in all. Weak scaling: 2^29 keys of u64 on each GPU. Beside them stand CUB on one GPU, what the links can do while all of them are busy
+# (tests/bench/bench_pairs.c), and what `hypersort plan` says. Then follow numbers of ranks that divide nothing evenly, for correctness;
+# with fewer than 8 GPUs several ranks share one, and their times are left out.
 #
 #   jobs/scaling.sh [SECONDS]             default 450, the build not counted; what does not fit is left out, and named
 #   jobs/scaling.sh --rehearse [GPUS]     the same steps by the host engine, as if there were GPUS (8), with 2^-14 of the keys
 #   jobs/scaling.sh --from CSV [png]      only the table and the plot, from a CSV that is there. png: the plot as PNG
 #
 # Writes every row to jobs/results/MACHINE/scaling.csv (results_of in setup.sh), prints the tables, rewrites those of mpi/measured.md, and
-# draws build/plots/scaling.svg, where there is gnuplot. A row is the median of five sorts by `hypersort bench`, each verified. Exits
-# with 1 if one is wrong; tables and plot then stay as they are. A rehearsal writes below build/ only.
-# In the environment: SEED=NUMBER, of the inputs: it says what the mixture is like; HYPERSORT=PROGRAM: measure that one, without
-# building, and tests/bench_pairs beside it; its rows go to build/results/.
+# draws build/plots/scaling.svg, if there is gnuplot. A row is the median of five sorts by `hypersort bench`, each verified. Exits
+# with 1 if a sort is wrong; tables and plot then stay as they are. A rehearsal writes only below build/.
+# In the environment: SEED=NUMBER, of the inputs, which decides what the mixture is like; HYPERSORT=PROGRAM, to measure that program
+# without building, with the tests/bench_pairs beside it; its rows go to build/results/.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

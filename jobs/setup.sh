@@ -5,8 +5,8 @@
 #   . jobs/setup.sh build|tests    in a script: also sets ROOT, MPIRUN, CORES and PYTHON, and defines build(),
 #                                  build_bench(), name_once(), machine_name(), results_of(), about_machine() and commit()
 #
-# What is there already is left alone; if nothing is missing, apt-get is not called, so this works without a network.
-# Where nothing can be installed, it says in one command what to type and exits 4.
+# What is there already is left alone. If nothing is missing, apt-get is not called, so this works without a network.
+# If something is missing and cannot be installed, it names one command to type and exits with 4.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

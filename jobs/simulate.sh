@@ -1,13 +1,13 @@
 #!/bin/bash
-# Sort on simulated clusters of 8 to 1024 H200s, and put what it took into the tables of mpi/measured.md, between their markers. No GPU and no cluster is needed, but SimGrid (Debian: libsimgrid-dev); tests/simgrid/README.md says what is
-# simulated.
+# Sort on simulated clusters of 8 to 1024 H200s, and put the times into the tables of mpi/measured.md, between their markers. This needs
+# SimGrid (Debian: libsimgrid-dev), but no GPU and no cluster; tests/simgrid/README.md says what is simulated.
 #
 #   jobs/simulate.sh [RANKS...]           default 8 64 256 1000 1024: some 10 minutes, 2 GB of memory
 #   jobs/simulate.sh nodes                the other table: between nodes, by partition and direct; some 5 minutes, 8 GB of memory
 #   jobs/simulate.sh --from CSV [png]     only the table and the plot, from a CSV that is there. png: the plot as PNG
 #
-# The CSV is jobs/results/simulated/exchange.csv, or nodes.csv; in build/results/ instead if the tree differs from its commit; the
-# plot is build/plots/simulated.svg, where there is gnuplot. Exits with 1 if keys came out wrong anywhere.
+# The CSV is jobs/results/simulated/exchange.csv, or nodes.csv; it is in build/results/ instead if the tree differs from its commit. The
+# plot is build/plots/simulated.svg, if there is gnuplot. Exits with 1 if keys came out wrong anywhere.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Measure which rung should sort by default on the first GPU, by type of keys and their number; write that into
+# Measure which rung should sort by default on the first GPU, by the type of keys and their number. Write that into
 # kernels/cuda/ladder/tuning.h, and how it compares with CUB into kernels/measured.md. The rows go to
 # jobs/results/MACHINE/tune.csv (results_of in setup.sh). Build again afterwards.
 #

@@ -1,4 +1,4 @@
-/* hypersort bench: what is to be measured (bench_plan.c), and what was (bench_report.c). */
+/* hypersort bench: what is to be measured (bench_plan.c), and what was measured (bench_report.c). */
 #ifndef COMMAND_BENCH_H
 #define COMMAND_BENCH_H
 
@@ -33,8 +33,8 @@ enum { BENCH_WORDS_MAX = 64, BENCH_WORD_BYTES = 32, BENCH_REPEATS_MAX = 100000 }
 /* A distribution, or the first `mixtures` random mixtures. */
 struct bench_input {
     char word[BENCH_WORD_BYTES]; /* as given */
-    struct input input;          /* but for type, count and seed */
-    int mixtures;                /* 0: just the input */
+    struct input input;          /* except type, count and seed */
+    int mixtures;                /* 0: the input alone */
 };
 
 struct bench_plan {
@@ -52,7 +52,7 @@ hsort_status bench_plan_make(const struct cli_options *options, struct bench_pla
 
 /* ---- What was measured --------------------------------------------------------------------------------- */
 
-/* Of repeated calls; repeats 0: none. */
+/* The times of repeated calls; repeats 0: there were none. */
 struct bench_time {
     int repeats;
     double median, least, most; /* seconds */
@@ -71,7 +71,7 @@ struct bench_row {
     bool right;
 };
 
-/* What is said of N mixtures together. */
+/* What the report says of N mixtures together. */
 struct bench_mixtures {
     struct bench_row row; /* the worst */
     const char *word;     /* mixtures:N */
@@ -92,23 +92,23 @@ struct bench_report {
     struct json json;
 };
 
-/* of_many: one of N mixtures, of which tables show the summary only, and those that went wrong. */
+/* Report a row. of_many: it is one of N mixtures; of these, tables show only the summary and the rows that went wrong. */
 void bench_report_row(struct bench_report *report, const struct bench_row *row, bool of_many);
 void bench_report_mixtures(struct bench_report *report, const struct bench_mixtures *mixtures);
-/* Rows of this memory, type and size are missing, and why. */
+/* Say that rows of this memory, type and size are missing, and why. */
 void bench_report_left_out(struct bench_report *report, const struct bench_row *row, const char *why);
 /* Errors HSORT_IO. */
 hsort_status bench_report_end(struct bench_report *report);
 
 /* ---- Figures ------------------------------------------------------------------------------------------- */
 
-/* Those of `seconds` [repeats], which it puts in order. */
+/* The figures of `seconds` [repeats], which it puts in order. */
 struct bench_time bench_time_of(double *seconds, int repeats);
 
-/* The fastest yardstick's time over ours; 0: none was measured. */
+/* The fastest yardstick's time over hypersort's; 0: no yardstick was measured. */
 double bench_ratio(const struct bench_row *row);
 
-/* What `rows` [of the input's mixtures], of one memory, type and size, are together. Puts them in order. */
+/* Sum up `rows` [input->mixtures], which are of one memory, type and size. Puts them in order. */
 struct bench_mixtures bench_mixtures_of(const struct bench_input *input, struct bench_row *rows);
 
 #endif

@@ -15,7 +15,7 @@ const char *bench_memory_word(enum bench_memory memory)
     return memory_words[memory];
 }
 
-/* Takes one word of a list into place `i` of the plan. */
+/* Put one word of a list into place `i` of the plan. */
 typedef hsort_status take_word(struct bench_plan *plan, int i, const char *word);
 
 static hsort_status take_size(struct bench_plan *plan, int i, const char *word)
@@ -27,7 +27,7 @@ static hsort_status take_size(struct bench_plan *plan, int i, const char *word)
     return HSORT_OK;
 }
 
-/* `word` is none of `words`, "|this|that". */
+/* Fail because `word` is none of `words`, "|this|that". */
 static hsort_status fail_word(const char *option, const char *word, const char *words)
 {
     struct nearest nearest;
@@ -76,7 +76,7 @@ static hsort_status take_memory_word(struct bench_plan *plan, int i, const char 
     return fail_word("--memory", word, words);
 }
 
-/* Take the words of a list between commas; *count = how many they are. */
+/* Take the words of a list, between commas; *count = how many there are. */
 static hsort_status take_list(const char *option, const char *list, struct bench_plan *plan, take_word *take,
                               int *count)
 {

@@ -42,7 +42,7 @@ static double gkeys_per_second(const struct bench_row *row)
     return row->time.median > 0 ? (double)row->keys / row->time.median / 1e9 : 0;
 }
 
-/* What a mixture is judged by. */
+/* The figure that a mixture is judged by. */
 static double figure_of(const struct bench_row *row)
 {
     const double ratio = bench_ratio(row);
@@ -77,7 +77,7 @@ static const char *result_word(bool right)
 
 /* ---- Tables: for the eye, and for Markdown -------------------------------------------------------------- */
 
-/* What stands between two columns, before the first and behind the last. */
+/* What is printed between two columns, before the first and behind the last. */
 static const char *bar(const struct bench_report *report)
 {
     return report->form == BENCH_MARKDOWN ? "| " : "";
@@ -117,7 +117,7 @@ static void print_place(const struct bench_report *report, const struct bench_ro
            hsort_type_name(row->type), b, input, b, row->keys);
 }
 
-/* A number, or blanks if there is none. */
+/* Print a number, or blanks if it is not known. */
 static void print_cell(const struct bench_report *report, int width, int digits, double value, bool known)
 {
     printf("%s", bar(report));
@@ -142,7 +142,7 @@ static void print_table_row(const struct bench_report *report, const struct benc
     printf("%s%s%s\n", bar(report), result_word(row->right), report->form == BENCH_MARKDOWN ? " |" : "");
 }
 
-/* A row that is a text, in one cell of Markdown: those behind it may be missing. */
+/* Print a row that is a text, in one cell of Markdown: the cells behind it may be missing. */
 static void print_table_text(const struct bench_report *report, const struct bench_row *row,
                              const char *input, const char *text)
 {
@@ -205,7 +205,7 @@ static void put_time(struct json *json, const char *name, const struct bench_tim
     json_close(json, '}');
 }
 
-/* Begin a row: which one it is. */
+/* Begin a row with the members that say which one it is. */
 static void put_place(struct json *json, const struct bench_row *row, const char *input)
 {
     json_open(json, NULL, '{');
@@ -273,7 +273,7 @@ static void begin_json(struct bench_report *report)
 
 /* ---- The report ---------------------------------------------------------------------------------------- */
 
-/* What comes before the first row. */
+/* Print what comes before the first row. */
 static void begin_report(struct bench_report *report)
 {
     if (report->begun)

@@ -1,5 +1,5 @@
-/* The command's main: starts MPI, runs one subcommand on all ranks, ends all of them with the same exit code.
- * The only place that prints an error and the only one that may call MPI_Abort(). */
+/* The command's main: starts MPI, runs one subcommand on all ranks, and ends all of them with the same exit code.
+ * It is the only place that prints an error, and the only place that may call MPI_Abort(). */
 #include "src/command/cli.h"
 #include "src/command/launch.h"
 #include "src/command/records_hdf5.h"
@@ -23,7 +23,7 @@ static hsort_status print_help_or_version(const struct cli_options *options)
     return report_flush();
 }
 
-/* One file of all ranks, in whose name no % means anything else. Not collective. */
+/* Is there no file of this name? It is one file of all ranks, and a % in its name is only a %. Not collective. */
 static hsort_status check_absent_as_is(const char *path)
 {
     char name[PATH_MAX];
@@ -31,7 +31,7 @@ static hsort_status check_absent_as_is(const char *path)
     return file_check_absent(name, 0);
 }
 
-/* Is there no file where an output of a rank goes, or the HDF5 file that is to hold it? Not collective. */
+/* Is there no file where an output of a rank goes, or, for HDF5, at the name of the file that is to hold it? Not collective. */
 static hsort_status check_output_absent(const struct cli_options *options, const char *output, int rank)
 {
     struct hdf5_place place;
@@ -41,7 +41,7 @@ static hsort_status check_output_absent(const struct cli_options *options, const
     return file_check_absent(place.file, rank);
 }
 
-/* --no-clobber: no output may be there before the work begins. What appears later is found by file_commit(). Collective. */
+/* --no-clobber: no output may exist before the work begins. A file that appears later is found by file_commit(). Collective. */
 static hsort_status check_clobber(struct comm *comm, const struct cli_options *options)
 {
     const bool draws = options->command == CLI_REPORT;
@@ -62,7 +62,7 @@ static hsort_status run_command(struct comm *comm, const struct cli_options *opt
     if (options->no_clobber)
         TRY(check_clobber(comm, options));
     if (options->quiet)
-        (void)!freopen("/dev/null", "w", stdout); // where it fails so does the report, and says so
+        (void)!freopen("/dev/null", "w", stdout); // if this fails, the report fails too, and says so
     switch (options->command) {
 #define X(name, word, operand, required, text) \
     case name:                                 \
@@ -75,7 +75,7 @@ static hsort_status run_command(struct comm *comm, const struct cli_options *opt
     return report_fail(comm, HSORT_INTERNAL, "no such command");
 }
 
-/* Print the error line from rank 0; from any that can no longer reach the others, which then ends the run. */
+/* Print the error line from rank 0; also from any rank that can no longer reach the others, and such a rank ends the run. */
 static void end_failed(struct comm *comm, hsort_status status)
 {
     const char *text = comm->error[0] != '\0' ? comm->error : status_text();
@@ -86,8 +86,8 @@ static void end_failed(struct comm *comm, hsort_status status)
         MPI_Abort(MPI_COMM_WORLD, hsort_exit_code(status));
 }
 
-/* Open descriptors 0, 1 and 2 where they are closed: else the next file or socket of MPI's would get one of them, and be read
- * or written as if it was standard input or output. What is printed and goes nowhere is an error: /dev/full has no room. */
+/* Open descriptors 0, 1 and 2 if they are closed. Otherwise the next file or socket of MPI would get one of them, and be read
+ * or written as if it were standard input or output. Output that goes nowhere is an error: /dev/full has no room. */
 static void open_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
@@ -97,18 +97,18 @@ static void open_standard_files(void)
         if (opened < 0)
             opened = open("/dev/null", O_RDWR);
         if (opened != fd)
-            return; // there is no way to say so
+            return; // there is no way to report it
     }
 }
 
-/* Is it a sort that a signal is to stop, not to kill? One that then needs no disk calls stop_unwatch(). */
+/* Is it a sort that a signal is to stop and not to kill? If such a sort then needs no disk, it calls stop_unwatch(). */
 static bool may_be_resumed(const struct cli_options *options)
 {
     return options->checkpoint ||
            (options->command == CLI_SORT && (options->memory_size || options->runs > 0));
 }
 
-/* All that needs no MPI, which may not start without a launcher: texts, and a command line that is wrong. */
+/* Finish everything that needs no MPI, because MPI may not start without a launcher: texts, and a command line that is wrong. */
 static int finish_without_mpi(hsort_status parsed, const struct cli_options *options)
 {
     const hsort_status status = parsed == HSORT_OK ? print_help_or_version(options) : parsed;
@@ -117,7 +117,7 @@ static int finish_without_mpi(hsort_status parsed, const struct cli_options *opt
     return hsort_exit_code(status);
 }
 
-/* From an MPI that is there to the end of the command. */
+/* Run the command, once MPI has started. */
 static hsort_status run_ranks(const struct cli_options *options, hsort_status parsed)
 {
     struct comm comm;
@@ -142,10 +142,10 @@ int main(int argc, char **argv)
     open_standard_files();
     signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of write(), to be reported as one
     const hsort_status parsed = cli_parse(argc, argv, &options);
-    const bool alone = !launch_is_launched() || options.page != CLI_NO_PAGE; // a build may run in a job
+    const bool alone = !launch_is_launched() || options.page != CLI_NO_PAGE; // pages: a build may run in a job
     if (alone && (parsed != HSORT_OK || options.help || options.version))
         return finish_without_mpi(parsed, &options);
-    // Before MPI: a job may be told to stop while its ranks still look for each other.
+    // Before MPI, because a job may be told to stop while its ranks still look for each other.
     if (parsed == HSORT_OK && may_be_resumed(&options))
         stop_watch();
     if (parsed == HSORT_OK && hdf5_is_asked(&options))
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     if (status == HSORT_OK) {
         status = run_ranks(&options, parsed);
     } else {
-        // Every rank is alone, and none can ask the others: task 0 speaks for all, of the first failure.
+        // Every rank is alone, and none can ask the others: task 0 reports the first failure for all.
         if (task == 0)
             report_error(status_text());
         status = parsed != HSORT_OK ? parsed : status;

@@ -9,7 +9,7 @@
  *     shares.c         sort: each rank's keys, from files to memory and back
  *     records.c        sort: records, values and indices, which lie in memory as a whole
  *     record_keys.c    --key: which fields of a record are its keys
- *     disk_sort.c      sort: what keys or records that memory does not hold leave on disk on their way
+ *     disk_sort.c      sort: what lies on disk while keys or records are sorted that memory does not hold
  *     stop.c           sort: SIGUSR1 and SIGTERM, and how all ranks hear of them
  *     checkpoint.c     sort: what a stopped run leaves for the next one
  *     report.c         results on stdout, as text and as JSON
@@ -46,7 +46,7 @@
 
 enum { CLI_RANKS_MAX = 32, CLI_TEXTS_MAX = 1024 };
 
-/* Numbers by which ranks compare their command lines: one for each option, and some besides. */
+/* Numbers by which ranks compare their command lines: one for each option, and some more. */
 enum { CLI_DIGESTS = 96, CLI_DIGESTS_BESIDE_OPTIONS = 2, CLI_DIGEST_NAME = 64 };
 
 enum cli_command {
@@ -81,8 +81,8 @@ enum cli_page {
 
 /* How sort checks keys. X(name, word) */
 #define CLI_VERIFY_LIST(X)                                                                       \
-    X(CLI_VERIFY_PASSING, "passing") /* those that were read and that are about to be written */ \
-    X(CLI_VERIFY_REREAD, "reread")   /* and those that the output then has */
+    X(CLI_VERIFY_PASSING, "passing") /* as they were read, and as they are about to be written */ \
+    X(CLI_VERIFY_REREAD, "reread")   /* and as the output then has them */
 
 enum cli_verify {
 #define X(name, word) name,
@@ -90,7 +90,7 @@ enum cli_verify {
 #undef X
 };
 
-/* What the command line says. Texts are borrowed from argv. */
+/* The command line, parsed. Texts are borrowed from argv. */
 struct cli_options {
     enum cli_command command; /* CLI_COMMANDS: none, with help or version */
     bool help, version;
@@ -99,7 +99,7 @@ struct cli_options {
     int files_count;
     const char *output;
     const char *checkpoint;  /* sort: the directory, or NULL */
-    const char *trace;       /* the file: of report one to read, of others one to write; or NULL */
+    const char *trace;       /* the file: report reads it, other commands write it; or NULL */
     const char *memory_size; /* sort: "8G", "50%", or NULL */
     struct cli_texts {
         const char *text[CLI_TEXTS_MAX];
@@ -108,16 +108,16 @@ struct cli_options {
     struct cli_texts against; /* check: the other files, as one */
     size_t temporary_limit; /* bytes of runs; 0: none */
     const char *disk;       /* plan, info: a directory whose disk is to be measured, or NULL */
-    int runs;               /* sort: so many runs on disk, or more; 0: as memory wants it */
+    int runs;               /* sort: at least this many runs on disk; 0: memory decides */
     const char *key;        /* of records, or NULL: bare keys */
     size_t record_bytes;    /* of raw files of records; 0: not given */
-    bool gensort;           /* those are of the sort benchmarks: what --format gensort stands for */
-    bool ascii, skewed;     /* gen: which of them */
-    uint64_t first;         /* gen: the number of the first of them */
+    bool gensort;           /* the records are of the sort benchmarks: what --format gensort stands for */
+    bool ascii, skewed;     /* gen: which kind of these */
+    uint64_t first;         /* gen: the number of the first of these */
     const char *summary;    /* check: a file to write, or NULL */
     const char *index, *values, *values_output; /* sort: or NULL */
-    bool unique;                                /* sort: one of each key; check: there is no more */
-    const char *counts;                         /* sort: where it says how many there were, or NULL */
+    bool unique;                                /* sort: keep one of each key; check: no key occurs twice */
+    const char *counts;                         /* the file of how many there were of each key, or NULL */
     size_t value_bytes;                         /* of a raw file of values; 0: not given */
     const char *by;                             /* gather: the index */
     const char *at;                             /* select: the places, or NULL */
@@ -126,7 +126,7 @@ struct cli_options {
     uint64_t seed;
     hsort_type type;
     bool type_given;
-    bool given[CLI_DIGESTS]; /* by row of the table: the command line has it */
+    bool given[CLI_DIGESTS]; /* by row of the table: the command line has this option */
     bool reverse, json, quiet, verbose, no_clobber;
     enum progress_choice progress;
     bool no_verify;
@@ -145,30 +145,30 @@ struct cli_options {
     enum bench_form form;
 };
 
-/* Is the option called so on the command line? Pure. */
+/* Is the option of this name on the command line? Pure. */
 bool cli_is_given(const struct cli_options *options, const char *name);
 
 /* Bytes of a record or a value, at most: the library's limit. */
 enum { CLI_RECORD_MOST = 65536 };
 
-/* Keys of one read, write or check go by in chunks of this size. */
+/* Keys are read, written and checked in chunks of this size. */
 enum { CLI_CHUNK_BYTES = 64 << 20 };
 
-/* Parse the command line. The words of argv change their order. Ranks may have been given different ones:
- * launch_agree() sees to it. Not collective.
+/* Parse the command line. The words of argv change their order. Ranks may have been given different command lines:
+ * launch_agree() compares them. Not collective.
  * Errors   HSORT_ARGUMENT: the text names the word that is wrong and where to read on. */
 hsort_status cli_parse(int argc, char **argv, struct cli_options *options);
 
-/* A type of keys by its short name, or as NumPy or C call it. False: it is none. Not collective. */
+/* Find a type of keys by its short name, or by NumPy's or C's name. False: there is no such type. Not collective. */
 bool cli_parse_type(const char *word, hsort_type *type);
 
-/* Bytes of host memory that this rank is to take at most: what --memory says, or 80 % of what its node allows, and of a part in
- * percent what falls to each of the node's ranks. Not collective.
- * Errors   HSORT_ARGUMENT: it is no size. */
+/* Bytes of host memory that this rank is to take at most: the size that --memory gives, or this rank's share of the part, in percent, of
+ * what its node allows: 80 % unless --memory gives another part. Not collective.
+ * Errors   HSORT_ARGUMENT: --memory gives neither. */
 hsort_status cli_memory(const struct comm *comm, const struct cli_options *options, size_t *bytes);
 
-/* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; those of
- * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` is of, such as "--seed".
+/* digest [CLI_DIGESTS] = numbers that are equal on two ranks that were given the same command; the numbers of
+ * options that may differ are 0. name [CLI_DIGEST_NAME] = what the number at `place` stands for, such as "--seed".
  * Not collective. */
 void cli_digest(const struct cli_options *options, uint64_t *digest);
 const char *cli_digest_name(const struct cli_options *options, int place, char *name);
@@ -176,7 +176,7 @@ const char *cli_digest_name(const struct cli_options *options, int place, char *
 /* Print --help of the command, or of the subcommand that `options` names, on stdout. Not collective. */
 void cli_print_help(const struct cli_options *options);
 
-/* The subcommands. Collective each. */
+/* The subcommands. Each is collective. */
 #define X(name, word, operand, required, text) \
     hsort_status cli_##word(struct comm *comm, const struct cli_options *options);
 CLI_COMMAND_LIST(X)

@@ -1,16 +1,16 @@
-/* hypersort bench: how long hsort_sort_to() takes, and hsort_sort() in place, on generated keys.
+/* hypersort bench: how long hsort_sort_to() takes, or hsort_sort() in place, on generated keys.
  *
- * For each kind of memory, type and size there is one set of buffers; in each, every input is made once. Then
+ * For each kind of memory, type and size there is one set of buffers, in which every input is made once. Then
  * hypersort and, on one rank with a GPU, the sorts of other libraries take turns, so that whatever changes with
- * time changes for all:
+ * time changes for all of them:
  *
  *     in --hsort_sort_to()--> out      in --copy--> keys --CUB--> keys or scratch      in --copy--> keys --...
  *        |---- timed -----|                              |timed|
  *        checked                                         compared with out
  *
- * Time is wall-clock time of whole calls, waiting for the result included, from a barrier of all ranks to the
- * return on the slowest. Memory is allocated before. Every result is checked: its order and the fingerprint of
- * its keys, and key by key beside the other libraries'. */
+ * Time is the wall-clock time of whole calls, including the wait for the result, from a barrier of all ranks to the
+ * return on the slowest rank. Memory is allocated before. Every result is checked: its order, the fingerprint of
+ * its keys, and, key by key, against the other libraries' results. */
 #include "kernels/engine.h"
 #include "mpi/comm/node_memory.h"
 #include "src/command/bench.h"
@@ -24,20 +24,20 @@
 
 /* What the sorts of one kind of memory, type and size work on, in this rank. */
 struct bench_buffers {
-    void *in, *out;                                      /* in host memory or the engine's */
-    void *keys, *scratch, *workspace[ENGINE_YARDSTICKS]; /* for yardsticks, or NULL: engine memory */
+    void *in, *out;                                      /* in host memory or in engine memory */
+    void *keys, *scratch, *workspace[ENGINE_YARDSTICKS]; /* engine memory for yardsticks, or NULL */
     size_t workspace_bytes[ENGINE_YARDSTICKS];
 };
 
-/* All of it on this rank. */
+/* The whole benchmark on this rank. */
 struct bench {
     struct comm *comm;
     const struct bench_plan *plan;
     hsort_context *ctx;
-    struct engine *engine; /* of device and pinned memory; NULL: the host engine */
+    struct engine *engine; /* for device and pinned memory; NULL: the host engine */
     bool alone;
     enum bench_memory memory;
-    struct input input;   /* type and count are those of the buffers */
+    struct input input;   /* with the type and count of the buffers */
     int64_t first, count; /* this rank's keys */
     size_t bytes;
     struct bench_buffers buffers;
@@ -58,7 +58,7 @@ static bool is_on_device(const struct bench *b)
     return b->memory == BENCH_DEVICE || b->memory == BENCH_INPLACE;
 }
 
-/* The status of a call of the library, which is the same on all ranks. */
+/* Keep the error line of a call of the library. Its status is the same on all ranks. */
 static hsort_status bench_status(struct bench *b, hsort_status status)
 {
     return status == HSORT_OK ? HSORT_OK : report_fail(b->comm, status, "%s", hsort_last_error(b->ctx));
@@ -94,14 +94,14 @@ static bool may_have_yardsticks(const struct bench *b)
     return is_on_device(b) && !b->alone && b->comm->size == 1 && b->engine->ops->yardstick;
 }
 
-/* Is there an array of the input beside the one that is sorted? In place, if other libraries sort it, too; else it is made anew for each
- * sort, so that the keys may fill the memory. */
+/* Does the input have an array beside the one that is sorted? In place only if other libraries sort it, too; otherwise the input is made
+ * anew for each sort, so that the keys may fill the memory. */
 static bool keeps_input(const struct bench *b)
 {
     return b->memory != BENCH_INPLACE || may_have_yardsticks(b);
 }
 
-/* Have in, if it is kept, and out. Collective over the node; the caller agrees on the status. */
+/* Allocate `in`, if it is kept, and `out`. Collective over the node; the caller agrees on the status. */
 static hsort_status take_bench_buffers(struct bench *b)
 {
     if (!is_on_device(b))
@@ -127,7 +127,7 @@ static bool has_any_yardstick(const struct bench *b)
     return has;
 }
 
-/* Have what yardsticks need, where they are measured. */
+/* Allocate what yardsticks need, if they are measured. */
 static hsort_status take_yardsticks(struct bench *b)
 {
     if (!may_have_yardsticks(b))
@@ -197,8 +197,8 @@ static hsort_status make_input(struct bench *b, void *to)
     return ops->stream_synchronize(b->engine, STREAM_WORK);
 }
 
-/* Put the input where it is sorted in place; else some of it over the result of the call before, which must not be
- * taken for that of the next. */
+/* In place, put the input where it is sorted. Otherwise put some of it over the result of the previous call, which must not be
+ * taken for the next result. */
 static hsort_status prepare_out(struct bench *b)
 {
     const size_t piece = b->bytes < 1 << 20 ? b->bytes : 1 << 20;
@@ -210,7 +210,7 @@ static hsort_status prepare_out(struct bench *b)
     return copy_and_wait(b, out + b->bytes - piece, b->buffers.in, piece);
 }
 
-/* *seconds = those of one call, on the slowest rank. Collective. */
+/* *seconds = the time of one call, on the slowest rank. Collective. */
 static hsort_status time_sort(struct bench *b, double *seconds)
 {
     const struct bench_buffers *buffers = &b->buffers;
@@ -245,8 +245,8 @@ static hsort_status check_result(struct bench *b, bool *right)
     return HSORT_OK;
 }
 
-/* The same of a yardstick's sort, whose result is compared with ours. NaNs, which it orders in its own way, are
- * not. */
+/* Time a yardstick's sort, and compare its result with hypersort's. Results with NaNs, which a yardstick orders in its own way, are
+ * not compared. */
 static hsort_status time_yardstick(struct bench *b, enum engine_yardstick which, double *seconds, bool *right)
 {
     const struct engine_yardstick_ops *ops = b->engine->ops->yardstick;
@@ -266,7 +266,7 @@ static hsort_status time_yardstick(struct bench *b, enum engine_yardstick which,
 
 /* ---- One row ------------------------------------------------------------------------------------------- */
 
-/* All sorts once, one after the other; the times go to `repeat`, unless it is negative. Collective. */
+/* Run all sorts once, one after the other; the times go to entry `repeat`, unless that is negative. Collective. */
 static hsort_status take_turns(struct bench *b, int repeat, bool *right)
 {
     double seconds;
@@ -291,7 +291,7 @@ static const char *path_word(const struct bench *b)
     return size > 1 ? hsort_transport_name(hsort_path(b->ctx, (b->comm->rank + 1) % size)) : "none";
 }
 
-/* What row says before anything is measured. */
+/* What a row says before anything is measured. */
 static struct bench_row start_row(const struct bench *b, const char *input)
 {
     struct bench_row row = {.ranks = b->comm->size,
@@ -322,7 +322,7 @@ static hsort_status measure(struct bench *b, struct bench_row *row)
     return HSORT_OK;
 }
 
-/* Rows that memory does not suffice for are left out; other errors end the run. `status` is the same on all ranks. */
+/* Leave out a row for which memory does not suffice; other errors end the run. `status` is the same on all ranks. */
 static hsort_status leave_out(struct bench *b, const struct bench_row *row, hsort_status status)
 {
     if (!is_out_of_memory(status))
@@ -359,7 +359,7 @@ static hsort_status measure_input(struct bench *b, const struct bench_input *inp
     return HSORT_OK;
 }
 
-/* Let the context take the memory it wants before yardsticks take theirs: with less it would sort in another way. Collective. */
+/* Let the context take the memory that it wants before yardsticks take theirs: with less it would sort in another way. Collective. */
 static hsort_status settle_context(struct bench *b)
 {
     double seconds;
@@ -368,7 +368,7 @@ static hsort_status settle_context(struct bench *b)
     return time_sort(b, &seconds);
 }
 
-/* Have yardsticks, or, where memory does not suffice for them, measure without. Collective. */
+/* Prepare the yardsticks, or, if memory does not suffice for them, measure without them. Collective. */
 static hsort_status add_yardsticks(struct bench *b)
 {
     const struct bench_row row = start_row(b, "other libraries");
@@ -382,7 +382,7 @@ static hsort_status add_yardsticks(struct bench *b)
     return status == HSORT_OK ? HSORT_OK : leave_out(b, &row, status);
 }
 
-/* All inputs of the memory, type and size in hand. Collective. */
+/* Measure all inputs with the memory, type and size in hand. Collective. */
 static hsort_status measure_size(struct bench *b)
 {
     const struct bench_row row = start_row(b, "all inputs");
@@ -420,7 +420,7 @@ static hsort_status measure_all(struct bench *b)
     return HSORT_OK;
 }
 
-/* Open an engine on this rank's GPU, for memory there and pinned memory, and for yardsticks. Collective. */
+/* Open an engine on this rank's GPU, for device memory, pinned memory and yardsticks. Collective. */
 static hsort_status open_gpu(struct bench *b)
 {
     hsort_rank_info *infos = calloc((size_t)b->comm->size, sizeof *infos);
@@ -434,7 +434,7 @@ static hsort_status open_gpu(struct bench *b)
     return status;
 }
 
-/* Kinds of memory that the engine does not have are refused; the default is what it works in. */
+/* Refuse kinds of memory that the engine does not have; the default is the memory that it works in. */
 static hsort_status choose_memory(struct bench *b, struct bench_plan *plan)
 {
     const bool on_gpu = hsort_engine_in_use(b->ctx) == HSORT_ENGINE_CUDA;
@@ -450,7 +450,7 @@ static hsort_status choose_memory(struct bench *b, struct bench_plan *plan)
     return on_gpu ? open_gpu(b) : HSORT_OK;
 }
 
-/* Room for times and rows. */
+/* Allocate room for times and rows. */
 static hsort_status take_tables(struct bench *b)
 {
     int rows = 1;
@@ -480,7 +480,7 @@ static void start_report(struct bench *b, const struct cli_options *options)
                                     b->engine->ops->yardstick->has((enum engine_yardstick)which, HSORT_U64);
 }
 
-/* With a context: measure, and report. Collective. */
+/* With a context at hand, measure and report. Collective. */
 static hsort_status run_bench(struct bench *b, struct bench_plan *plan, const struct cli_options *options)
 {
     TRY(choose_memory(b, plan));
@@ -501,7 +501,7 @@ static hsort_status run_bench(struct bench *b, struct bench_plan *plan, const st
                          : report_fail(b->comm, HSORT_MISMATCH, "%d of the inputs came out wrong", b->wrong);
 }
 
-/* A seed of no other run: rank 0's time and process. Collective. */
+/* Draw a seed that no other run has, from rank 0's time and process. Collective. */
 static hsort_status draw_seed(struct comm *comm, uint64_t *seed)
 {
     struct timespec now;

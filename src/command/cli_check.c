@@ -1,4 +1,4 @@
-/* hypersort check: every rank streams its share of the file through the verifier, on CPU cores; rank 0
+/* hypersort check: every rank streams its share of the file through the verifier, on CPU cores. Rank 0
  * fetches the two keys at the first disorder. */
 #include "src/command/cli.h"
 #include "kernels/base/key_width.h"
@@ -20,25 +20,24 @@
 
 enum { COUNTED = CLI_CHUNK_BYTES / 16 }; /* keys at a time that have counts */
 
-/* What passes keys: one engine and one chunk of its memory for both files. */
+/* What keys pass through: one engine and one chunk of its memory for both files. */
 struct scanner {
     struct comm *comm;
     struct engine *engine;
     void *chunk; /* [CLI_CHUNK_BYTES] */
     hsort_order order;
     const struct file_in *counts; /* of the keys of the file, or NULL; borrowed */
-    int64_t *count;               /* [COUNTED] a chunk of them; owned */
-    uint64_t counted[3];          /* of this rank: what unique_weigh() adds up */
+    int64_t *count;               /* [COUNTED] a chunk of counts; owned */
+    uint64_t counted[3];          /* on this rank: what unique_weigh() adds up */
     struct progress progress;
 };
 
-/* Collective over the node. The scanner may be half open after an error; close_scanner() frees what there is.
- * */
+/* Collective over the node. The scanner may be half open after an error; close_scanner() frees what there is. */
 static hsort_status open_scanner(struct scanner *scanner, int threads)
 {
     const size_t of_counts = scanner->counts ? COUNTED * sizeof *scanner->count : 0;
     TRY(node_memory_check(scanner->comm,
-                          CLI_CHUNK_BYTES + of_counts)); // first, as the other ranks of the node wait there
+                          CLI_CHUNK_BYTES + of_counts)); // first, because the other ranks of the node wait there
     TRY(launch_threads(scanner->comm, threads, &threads));
     TRY(engine_open_host(threads, 0, &scanner->engine));
     scanner->count = scanner->counts ? malloc(of_counts) : NULL;
@@ -66,7 +65,7 @@ static hsort_status read_chunk(const struct scanner *scanner, const struct file_
     return trace_end_with(span, record_io_read(&io, file, first, count, scanner->chunk));
 }
 
-/* Look for equal neighbours, too: keys as elements whose numbers are all alike. */
+/* Look for equal neighbours, too: the verifier sees the keys as elements that all have the same number. */
 static hsort_status add_strictly(struct scanner *scanner, const struct file_in *file, int64_t count,
                                  struct verifier *strict)
 {
@@ -77,7 +76,7 @@ static hsort_status add_strictly(struct scanner *scanner, const struct file_in *
     return verify_add_elements(strict, scanner->engine, &rows);
 }
 
-/* Add keys as often as their counts say. */
+/* Add each key as often as its count says. */
 static hsort_status add_counted(struct scanner *scanner, const struct file_in *file, int64_t first,
                                 int64_t count)
 {
@@ -91,7 +90,7 @@ static hsort_status add_counted(struct scanner *scanner, const struct file_in *f
     return HSORT_OK;
 }
 
-/* The keys of the chunk, and their counts. */
+/* Look at the keys of the chunk, and their counts. */
 static hsort_status look_at_chunk(struct scanner *scanner, const struct file_in *file, int64_t first,
                                   int64_t count, struct verifier *verifier, struct verifier *strict)
 {
@@ -101,7 +100,7 @@ static hsort_status look_at_chunk(struct scanner *scanner, const struct file_in 
     return strict && scanner->counts ? add_counted(scanner, file, first, count) : HSORT_OK;
 }
 
-/* strict: or NULL; not NULL is of the file that may have counts. */
+/* Scan this rank's share. strict: or NULL; not NULL for the file that may have counts. */
 static hsort_status add_share(struct scanner *scanner, const struct file_in *file, struct verifier *verifier,
                               struct verifier *strict)
 {
@@ -121,7 +120,7 @@ static hsort_status add_share(struct scanner *scanner, const struct file_in *fil
     return HSORT_OK;
 }
 
-/* Check one file. *repeat: where a key is that of the one before it, or -1; or NULL. Collective. */
+/* Check one file. *repeat = the first key that equals the key before it, or -1; repeat may be NULL. Collective. */
 static hsort_status scan(struct scanner *scanner, const struct file_in *file, hsort_check_result *result,
                          int64_t *repeat)
 {
@@ -144,7 +143,7 @@ static hsort_status scan(struct scanner *scanner, const struct file_in *file, hs
 static hsort_status fetch_disorder(struct comm *comm, const struct file_in *file, int64_t place, key_code *bits)
 {
     const int key_bytes = (int)hsort_type_bytes(file->type);
-    key_code pair[2] = {0}; // one behind the other, of the width that they have
+    key_code pair[2] = {0}; // holds two keys of their own width, one behind the other
     hsort_status status = HSORT_OK;
     if (comm->rank == 0)
         status = file_read(file, place - 1, 2, pair);
@@ -160,7 +159,7 @@ static bool is_nan(hsort_type type, key_code bits)
     return report_key_text(type, bits, text)[0] == 'n';
 }
 
-/* The error line of a file that is not in order, perhaps nor with the keys of the other one. Returns the
+/* Write the error line of a file that is not in order, and perhaps does not hold the keys of the other file. Returns the
  * status. */
 static hsort_status fail_order(struct comm *comm, const struct check_report *report)
 {
@@ -180,7 +179,7 @@ static hsort_status fail_order(struct comm *comm, const struct check_report *rep
                        others ? "; nor does it hold the keys of " : "", others ? report->against->path : "");
 }
 
-/* What is found in the files. Collective. */
+/* Find what there is in the files. Collective. */
 static hsort_status scan_both(struct scanner *scanner, const struct cli_options *options,
                               const struct file_in *file, const struct file_in *other,
                               struct check_report *report)
@@ -196,7 +195,7 @@ static hsort_status scan_both(struct scanner *scanner, const struct cli_options 
     return HSORT_OK;
 }
 
-/* Both scans and the report. `other` is NULL without --against. Collective. */
+/* Scan both files and report. `other` is NULL without --against. Collective. */
 static hsort_status check_files(struct scanner *scanner, const struct cli_options *options,
                                 const struct file_in *file, const struct file_in *other)
 {
@@ -225,7 +224,7 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
     return HSORT_OK;
 }
 
-/* The counts of --counts. Collective. */
+/* Open the counts of --counts. Collective. */
 static hsort_status open_counts(struct comm *comm, const struct cli_options *options,
                                 const struct file_in *file, struct file_in *counts)
 {
@@ -262,7 +261,7 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
     hsort_status status = HSORT_OK;
     source.paths = options->against.text;
     source.paths_count = options->against.count;
-    source.type = &file.type; // keys of another could not be the same: that is an error
+    source.type = &file.type; // keys of another type could not be the same: that is an error
     if (options->against.count > 0)
         status = file_open(comm, &source, &other);
     const bool has_other = options->against.count > 0 && status == HSORT_OK;

@@ -1,4 +1,4 @@
-/* Which options go together, and which names can be those of files of keys: what cli_options.c asks when it has taken them. */
+/* Which options go together, and which names may be names of key files: cli_options.c asks this when it has taken the options. */
 #include <string.h>
 #include "src/command/cli_rows.h"
 #include "src/command/records_hdf5.h"
@@ -12,7 +12,7 @@ static bool knows_hdf5(const struct cli_options *options)
     return options->command == CLI_SORT || options->command == CLI_CHECK;
 }
 
-/* Of an HDF5 file without a path in it. option: that which says that it is another file, or NULL. */
+/* Complain of an HDF5 file without a path in it. option: the option that says that it is another kind of file, or NULL. */
 static hsort_status complain_of_path(const struct cli_options *options, const char *name, const char *option)
 {
     const size_t length = hdf5_place_lacks_path(name);
@@ -23,7 +23,7 @@ static hsort_status complain_of_path(const struct cli_options *options, const ch
                         option ? " raw" : "");
 }
 
-/* Can the file be one of keys, by its name? */
+/* May the file, by its name, hold keys? */
 static hsort_status check_name(const struct cli_options *options, const char *name, enum file_format format,
                                const char *option)
 {
@@ -51,7 +51,7 @@ static hsort_status check_name(const struct cli_options *options, const char *na
 
 hsort_status cli_check_names(const struct cli_options *options)
 {
-    if (options->command == CLI_REPORT) // which reads no keys
+    if (options->command == CLI_REPORT) // it reads no keys
         return HSORT_OK;
     const bool sorts = options->command == CLI_SORT || options->command == CLI_GATHER;
     for (int i = 0; i < options->files_count; i++)
@@ -66,7 +66,7 @@ hsort_status cli_check_names(const struct cli_options *options)
                       sorts ? "--output-format" : "--format");
 }
 
-/* What --format gensort has no use for, of what makes and checks its records. */
+/* Refuse options of gen and check that --format gensort has no use for. */
 static hsort_status check_gensort(const struct cli_options *options)
 {
     if (options->command == CLI_GEN && (cli_is_given(options, "dist") || cli_is_given(options, "seed")))
@@ -89,7 +89,7 @@ static hsort_status check_gensort(const struct cli_options *options)
     return HSORT_OK;
 }
 
-/* What --format gensort stands for: raw records with one key. */
+/* Fill in what --format gensort stands for: raw records with one key. */
 static hsort_status resolve_gensort(struct cli_options *options)
 {
     options->gensort = options->format == FILE_GENSORT;
@@ -113,7 +113,7 @@ static hsort_status resolve_gensort(struct cli_options *options)
     return HSORT_OK;
 }
 
-/* Options of records, values and indices, which go together or do not. */
+/* Do the options of records, values and indices go together? */
 static hsort_status check_records(const struct cli_options *options)
 {
     const bool makes = options->command == CLI_GEN, gathers = options->command == CLI_GATHER;
@@ -151,13 +151,13 @@ static hsort_status check_records(const struct cli_options *options)
     return HSORT_OK;
 }
 
-/* Sorts by way of the disk. */
+/* Check the options of sorts by way of the disk. */
 static hsort_status check_disk(const struct cli_options *options)
 {
     const struct comm none = {.node_size = 1};
     size_t bytes;
     if (options->memory_size && cli_memory(&none, options, &bytes) != HSORT_OK) {
-        status_clear(); // this says more
+        status_clear(); // the line below says more
         return cli_complain(options, "--memory: '%.128s' is no size, such as 8G, nor a part, such as 50%%",
                             options->memory_size);
     }
@@ -179,7 +179,7 @@ bool hdf5_is_asked(const struct cli_options *options)
     return asked && knows_hdf5(options);
 }
 
-/* Places in HDF5 files go to places in HDF5 files, by the way of records in memory. */
+/* Refuse what does not go with HDF5: places in HDF5 files go to places in HDF5 files, sorted as records in memory are. */
 static hsort_status check_hdf5(const struct cli_options *options)
 {
     const struct {

@@ -31,7 +31,7 @@ static void put_commands(void)
 
 enum takes { NOTHING, WORDS_OF_LIST, DISTRIBUTIONS, SOME_FILE, DIRECTORY };
 
-/* What can be offered behind the option. */
+/* What can be offered as the value of the option. */
 static enum takes takes_of(const struct option_row *row)
 {
     if (row->kind == WORD || row->kind == MAYBE_WORD)
@@ -49,7 +49,7 @@ static enum takes takes_of(const struct option_row *row)
 
 /* ---- bash ---------------------------------------------------------------------------------------------- */
 
-/* What follows an option: a branch of the case for each that takes a value. */
+/* What follows an option: a branch of the case for each option that takes a value. */
 static void put_bash_values(int command)
 {
     for (int row = 0; row < cli_row_count; row++) {
@@ -99,7 +99,7 @@ static void put_bash_options(int command)
     printf("' ;;\n");
 }
 
-/* bash takes '=' for a word of its own; `option` gets it back, so that what may only stand behind it is offered there. */
+/* bash takes '=' as a word of its own. `option` gets the '=' back, so that words that may only stand behind '=' are offered there. */
 void cli_print_bash(void)
 {
     printf("# bash completion of hypersort, made by hypersort --generate bash\n"
@@ -154,7 +154,7 @@ void cli_print_bash(void)
 
 /* ---- zsh ----------------------------------------------------------------------------------------------- */
 
-/* The first line of a text, inside of '...[ ]'. */
+/* Print the first line of a text, inside '...[ ]'. */
 static void put_zsh_text(const char *text)
 {
     for (; *text && *text != '\n'; text++)
@@ -194,7 +194,7 @@ static void put_zsh_value(const struct option_row *option)
     }
 }
 
-/* A word of _arguments for each name of an option; one that may come again has a star. */
+/* Print a word of _arguments for each name of an option; an option that may come again has a star. */
 static void put_zsh_option(const struct option_row *option)
 {
     const char *star = option->kind == TEXTS || option->kind == RANKS ? "*" : "";

@@ -1,4 +1,4 @@
-/* What ranks must have in common: numbers that tell their command lines apart. */
+/* Numbers that tell the command lines of ranks apart: ranks must have the same ones. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ void cli_digest(const struct cli_options *options, uint64_t *digest)
     memset(digest, 0, CLI_DIGESTS * sizeof *digest);
     digest[DIGEST_COMMAND] = (uint64_t)options->command;
     digest[DIGEST_OPERAND] = CHECKSUM_START;
-    for (int i = 0; i < options->files_count; i++) // with the 0 behind each
+    for (int i = 0; i < options->files_count; i++) // including the 0 at the end of each
         digest[DIGEST_OPERAND] =
             checksum_add(digest[DIGEST_OPERAND], options->files[i], strlen(options->files[i]) + 1);
     // Nodes may have different numbers of cores.

@@ -1,11 +1,11 @@
 /* hypersort gather: every rank reads its share of the elements and of the index, and gets its share of the output.
  *
- * What comes is checked by marks, one word of each element and its position, which are gathered by the same index:
+ * What was gathered is checked by marks. A mark is a word made of an element and its position; marks are gathered by the same index:
  *
  *     elements   a b c     marks   a0 b1 c2      index   2 0 0      gathered   c a a      marks   c2 a0 a0
- *     made anew of what came and of the index: c2 a0 a0. An element that is another's, or spoiled, has another mark
+ *     made anew of what came and of the index: c2 a0 a0. A wrong or spoiled element has another mark
  *
- * Rejected: a sum over all, which says nothing unless each element is named once. */
+ * Rejected: a sum over all elements, which says nothing unless the index names each element once. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "kernels/base/element_digest.h"
@@ -27,14 +27,14 @@ struct gather_run {
     int64_t by_first, by_count; /* of its entries of the index */
     void *read, *gathered;
     int64_t *index;
-    uint64_t *marks, *found; /* [count] of the elements; [by_count] of those that the index names. Or NULL */
+    uint64_t *marks, *found; /* [count] of the elements; [by_count] of what the index names. Or NULL */
     double read_seconds, gather_seconds, write_seconds, verify_seconds;
     struct records_report report;
 };
 
 /* ---- Inputs -------------------------------------------------------------------------------------------- */
 
-/* A .npy file must have a list of numbers: looked at first, as elements of any kind, to say what it has instead. Collective. */
+/* A .npy file must hold a list of numbers. It is opened first as elements of any kind, to say what it holds instead. Collective. */
 static hsort_status check_index_shape(struct gather_run *run)
 {
     const struct file_source any = {
@@ -137,7 +137,7 @@ static hsort_status read_gathered(struct gather_run *run)
 
 /* ---- The work: collective ------------------------------------------------------------------------------ */
 
-/* What an element and its position have in common with no other, or as good as none. */
+/* A word that an element and its position share with practically no other element and position. */
 static uint64_t mark_of(const struct gather_run *run, const void *elements, int64_t i, int64_t position)
 {
     const size_t bytes = run->in.element.bytes;
@@ -163,7 +163,7 @@ static hsort_status compare_marks(const struct gather_run *run)
                              run->in.path, run->by_first + wrong, run->by.path, run->index[wrong]);
 }
 
-/* Look at what has come. Collective. */
+/* Check what was gathered. Collective. */
 static hsort_status compare_gathered(struct gather_run *run)
 {
 #pragma omp parallel for schedule(static)
@@ -189,7 +189,7 @@ static hsort_status check_gathered(struct gather_run *run)
     return status;
 }
 
-/* Look at what the output has. Collective. */
+/* Check what the output holds. Collective. */
 static hsort_status reread_gathered(struct gather_run *run, const struct file_out *out)
 {
     bool same = false;

@@ -10,7 +10,7 @@
 #include "src/command/report.h"
 #include "src/command/run_trace.h"
 
-/* What writes keys: an engine, for its threads, and a chunk of its memory. */
+/* What keys are written with: an engine, for its threads, and a chunk of its memory. */
 struct writer {
     const struct comm *comm;
     const struct input *input;
@@ -59,7 +59,7 @@ static void close_writer(struct writer *writer)
     writer->engine->ops->close(writer->engine);
 }
 
-/* The output, from its creation to its name. Collective. */
+/* Create the output, write it, and give it its name. Collective. */
 static hsort_status write_key_file(struct comm *comm, const struct cli_options *options,
                                    const struct input *input, int threads)
 {

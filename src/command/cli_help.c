@@ -12,7 +12,7 @@ const char *const cli_group_names[GROUPS] = {
 #undef X
 };
 
-/* Print a name, `width` wide so far, and a text, whose lines stand in a column of their own. */
+/* Continue a line that is `width` wide so far with a text; its lines stand in a column of their own. */
 static void print_lines(int width, int column, const char *text)
 {
     for (const char *line = text; *line; line += *line == '\n') {
@@ -125,14 +125,14 @@ const char *const cli_notes[CLI_COMMANDS] = {
         "  mpirun -n 4 hypersort sort snap.h5:/PartType1 -o out.h5:/PartType1 --key ParticleIDs\n"
         "  hypersort sort keys.npy --index index.npy\n"
         "  hypersort sort keys.npy -o sorted.npy --values v.npy -O v.sorted.npy\n"
-        "\nIN is a .npy file by its name, or else raw little-endian keys of the type that --type names.\n"
+        "\nIN is a .npy file if its name says so, otherwise raw little-endian keys of the type in --type.\n"
         "Several files of one type are sorted as one array, in their order.\n"
-        "FILE.h5:/PATH (also .hdf5, .hdf, .he5, .nc) is a group or a dataset of an HDF5 file. Of a group all\n"
-        "datasets, those of groups in it too, that have as many rows as that of the first KEY are sorted, and\n"
-        "written as they were stored, with attributes, also those of the groups. Other members, which the\n"
-        "report names, and what else the file has are not copied. What else the file of OUT has stays.\n"
-        "Until the output is whole it is called FILE.hypersort-....part; one that a killed run has left is\n"
-        "yours to remove. Where FILE is a symbolic link, the file that it leads to is replaced; one that\n"
+        "FILE.h5:/PATH (also .hdf5, .hdf, .he5, .nc) is a group or a dataset of an HDF5 file. Of a group, and\n"
+        "of groups in it, all datasets with as many rows as the dataset of the first KEY are sorted. They are\n"
+        "written as they were stored, with their attributes and those of the groups. Other members, which\n"
+        "the report names, and the rest of the file are not copied. What else the file of OUT has stays.\n"
+        "Until the output is whole it is called FILE.hypersort-....part; if a killed run leaves such a file,\n"
+        "remove it yourself. If FILE is a symbolic link, the file that it leads to is replaced; a link that\n"
         "leads to nothing is refused.\n",
     [CLI_CHECK] = "mpirun -n 4 hypersort check sorted.npy --against keys.npy\n"
                   "  hypersort check out.npy --key run,event:desc --against events.npy\n"
@@ -141,18 +141,19 @@ const char *const cli_notes[CLI_COMMANDS] = {
     [CLI_SELECT] =
         "mpirun -n 4 hypersort select keys.npy --at 0,50%,99.9%,-1\n"
         "  hypersort select events.npy --key energy:desc,run --at 0,1%\n"
-        "\nA line for each PLACE: the position, and the key that is there in ascending order, or with -r in\n"
-        "descending order. Of records: the fields of the key; bytes as text, \\xNN what is not printable, a\n"
-        "blank or a backslash. All keys lie in engine memory, twice; where there is no room, in host memory.\n",
+        "\nPrints a line for each PLACE: the position, and the key that is there in ascending order, or with -r\n"
+        "in descending order. For records it prints the fields of the key; bytes as text, with \\xNN for what\n"
+        "is not printable, a blank or a backslash. All keys lie in engine memory, twice, or in host memory if\n"
+        "there is no room.\n",
     [CLI_BENCH] =
         "hypersort bench -n 1M,256M --inputs uniform,zipf:26,mixtures:20 --seed 7\n"
         "  mpirun -n 2 hypersort bench -n 1G --memory device,pinned --form csv\n"
-        "\nA time is that of the slowest rank, from all being there to its return; each result is checked.\n"
-        "A ratio is the time of the fastest other library over hypersort's: above 1 is faster.\n",
+        "\nA time runs from when all ranks are there to the return of the slowest; each result is checked.\n"
+        "A ratio is the time of the fastest other library over hypersort's: above 1 hypersort is faster.\n",
     [CLI_PLAN] = "hypersort plan keys.npy -n 8 64 512 --ranks-per-node 8\n"
                  "  hypersort plan keys.npy -n 2 4 --engine host -S 8G -T /scratch --disk /scratch\n"
-                 "\nBehind the first IN, what begins with a digit is a number of ranks: a file of that name "
-                 "is ./3.npy.\n",
+                 "\nAfter the first IN, a word that begins with a digit is a number of ranks: write ./3.npy for "
+                 "a file.\n",
     [CLI_REPORT] = "mpirun -n 4 hypersort sort keys.npy -o sorted.npy --json --trace trace.json >run.json\n"
                    "  hypersort report run.json --trace trace.json\n"
                    "\nThe page needs nothing from elsewhere: no network, no scripts.\n",
@@ -192,7 +193,7 @@ void cli_print_help(const struct cli_options *options)
     for (int command = 0; command < CLI_COMMANDS; command++)
         printf("  %-8s %s\n", cli_commands[command].word, cli_commands[command].text);
     printf("  %-8s %s\n", "help",
-           "this text, or 'help COMMAND': the options of a command, as COMMAND --help");
+           "this text, or 'help COMMAND': the options of a command, like COMMAND --help");
     printf("  %-8s %s\n", "version", "the version and the build");
     printf("\nFor example:\n"
            "  hypersort gen -n 64M --type f64 -o keys.npy\n"

@@ -1,4 +1,4 @@
-/* hypersort info: what a sort would run on, asked of a context made as `sort` makes it. */
+/* hypersort info: what a sort would run on, as a context says that is made as `sort` makes it. */
 #include "src/command/cli.h"
 #include "kernels/engine.h"
 #include "src/command/disk_rate.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Memory a rank may lock; a small limit is why network cards and pinned memory fail. INT64_MAX: no limit. */
+/* Memory that a rank may lock; with a small limit network cards and pinned memory fail. INT64_MAX: no limit. */
 static int64_t lockable_bytes(void)
 {
     struct rlimit limit;
@@ -22,7 +22,7 @@ static int64_t lockable_bytes(void)
 /* What is known of all ranks. */
 struct tables {
     hsort_rank_info *infos; /* [size] */
-    int *path, *paths;      /* [size] of this rank, and, on rank 0, [size * size] of all */
+    int *path, *paths;      /* [size] of this rank; on rank 0 [size * size] of all ranks */
     hsort_path_speed *speeds, *all_speeds; /* the same */
 };
 
@@ -48,8 +48,8 @@ static void free_tables(struct tables *t)
     free(t->all_speeds);
 }
 
-/* Paths that cannot be measured, for want of memory say, do not keep the rest from being reported; why [1] is
- * the line then, the same on every rank. Collective. */
+/* If paths cannot be measured, for example for lack of memory, the rest is reported all the same; why [1] is
+ * then the line, the same on every rank. Collective. */
 static hsort_status measure_paths(struct comm *comm, hsort_context *ctx, struct tables *t, const char **why)
 {
     const hsort_status status = hsort_measure_paths(ctx, t->speeds, sizeof *t->speeds);
@@ -77,7 +77,7 @@ static hsort_status gather_tables(struct comm *comm, hsort_context *ctx, struct 
     return HSORT_OK;
 }
 
-/* The texts of a report on rank 0, and the report itself. */
+/* On rank 0, make the texts of the report, and print it. */
 static hsort_status print_info(const hsort_context *ctx, struct info_report *report, bool json)
 {
     char library[MPI_MAX_LIBRARY_VERSION_STRING] = "", no_gpu[128] = "";
@@ -92,13 +92,13 @@ static hsort_status print_info(const hsort_context *ctx, struct info_report *rep
     return report_info(report, json);
 }
 
-/* The device of the context's engine on this rank, or -1 on all. */
+/* The device of the context's engine on this rank; on all ranks -1 if the engine has no devices. */
 static int gpu_in_use(const hsort_context *ctx, const hsort_rank_info *info)
 {
     return hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? info->gpu_index : -1;
 }
 
-/* What --disk asks for. Collective. */
+/* Measure what --disk asks for. Collective. */
 static hsort_status measure_disk(struct comm *comm, const struct cli_options *options, struct disk_rate *disk)
 {
     int threads = 1;

@@ -5,7 +5,7 @@
 #include "src/command/cli_rows.h"
 #include "src/files/input.h"
 
-/* Print `text` so that roff takes every character for itself. `begins`: a line of the page begins with it. */
+/* Print `text` so that roff takes every character literally. `begins`: a line of the page begins with it. */
 static void put_text(const char *text, bool begins)
 {
     for (; *text; text++) {
@@ -13,7 +13,7 @@ static void put_text(const char *text, bool begins)
             printf("\\&");
         if (*text == '\\')
             printf("\\e");
-        else if (*text == '^') // roff makes accents of it and of its like
+        else if (*text == '^') // roff turns it and others like it into accents
             printf("\\(ha");
         else if (*text == '~')
             printf("\\(ti");
@@ -27,7 +27,7 @@ static void put_text(const char *text, bool begins)
     }
 }
 
-/* A paragraph under a name. */
+/* Print a paragraph under a name. */
 static void put_item(const char *name, const char *text)
 {
     printf(".TP\n\\fB");

@@ -4,16 +4,16 @@
 #include "src/command/cli.h"
 #include "src/files/number.h"
 
-/* A rank leaves so much at least: requests of threads, tables and parts of columns take some MiB, however little there is. */
+/* A rank leaves at least SPARED_BYTES: requests of threads, tables and parts of columns take some MiB, however little memory there is. */
 enum { USUAL_PERCENT = 80, SPARED_BYTES = 16 << 20 };
 
-/* A part of what the ranks of this node may still take together, for each of them. */
+/* Each rank's share of a part of what the ranks of this node may still take together. */
 static size_t part_of_node(const struct comm *comm, uint64_t percent)
 {
     return host_memory_available() / 100 * percent / (size_t)comm->node_size;
 }
 
-/* Where nobody says how much. */
+/* The share if --memory is not given. */
 static size_t usual_part(const struct comm *comm)
 {
     const size_t usual = part_of_node(comm, USUAL_PERCENT), all = part_of_node(comm, 100);

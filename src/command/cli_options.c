@@ -24,7 +24,7 @@ enum {
 };
 
 #define FIELD(name) offsetof(struct cli_options, name)
-/* "this|that|other" of a list of the library, in the order of its enum. */
+/* "this|that|other" from a list of the library, in the order of its enum. */
 #define OR_NAME(name, short_name) "|" short_name
 #define OR_TYPE(name, short_name, bytes) "|" short_name
 #define WORDS(list_of_words) (&list_of_words[1]) /* without the first bar */
@@ -35,95 +35,96 @@ _Static_assert(sizeof(hsort_type) == sizeof(int) && sizeof(hsort_engine) == size
 const struct option_row cli_rows[] = {
     {"sizes", 'n', BENCH, COMMON, TEXT, "LIST", FIELD(sizes),
      "numbers of keys on all ranks together, such as 1K,2^20,256M (64M)"},
-    {"types", 0, BENCH, COMMON, TEXT, "LIST", FIELD(types), "of the keys, such as u32,f64 (u32,u64)"},
+    {"types", 0, BENCH, COMMON, TEXT, "LIST", FIELD(types), "types of the keys, such as u32,f64 (u32,u64)"},
     {"inputs", 0, BENCH, COMMON, TEXT, "LIST", FIELD(inputs),
-     "distributions, from the list below (uniform); mixtures:N is the\n"
+     "distributions from the list below (uniform); mixtures:N are the\n"
      "first N random mixtures, of which the slowest counts"},
     {"memory", 0, BENCH, COMMON, TEXT, "LIST", FIELD(memory),
      "where the keys lie: device, pinned, malloc; inplace: device, sorted\n"
      "in place (device if ranks have GPUs, else malloc)"},
     {"repeats", 0, BENCH, COMMON, AT_LEAST_1, "N", FIELD(repeats), "timed calls of each sort (7)"},
-    {"warm-up", 0, BENCH, COMMON, NUMBER, "N", FIELD(warm_up), "calls before them (1)"},
+    {"warm-up", 0, BENCH, COMMON, NUMBER, "N", FIELD(warm_up), "calls before the timed ones (1)"},
     {"alone", 0, BENCH, COMMON, FLAG, NULL, FIELD(alone),
-     "do not sort with other libraries besides; they take turns with\n"
-     "hypersort where one rank sorts device memory"},
-    {"form", 0, BENCH, COMMON, WORD, WORDS(BENCH_FORM_LIST(OR_NAME)), FIELD(form), "of the report"},
-    {"count", 'n', GEN, COMMON, COUNT, "COUNT", FIELD(count), "keys to make"},
+     "do not measure other libraries, too; they take turns with hypersort\n"
+     "where one rank sorts device memory"},
+    {"form", 0, BENCH, COMMON, WORD, WORDS(BENCH_FORM_LIST(OR_NAME)), FIELD(form), "form of the report"},
+    {"count", 'n', GEN, COMMON, COUNT, "COUNT", FIELD(count), "number of keys to make"},
     {"ranks", 'n', PLAN, COMMON, RANKS, "RANKS", FIELD(ranks),
-     "how many ranks to plan for; more may follow, after the first IN"},
-    {"nodes", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(nodes), "machines that share the ranks"},
+     "how many ranks to plan for; more numbers may follow the first IN"},
+    {"nodes", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(nodes), "number of machines that share the ranks"},
     {"ranks-per-node", 0, PLAN, COMMON, AT_LEAST_1, "N", FIELD(ranks_per_node), "ranks on each machine (8)"},
     {"output", 'o', GEN | SORT | GATHER, COMMON, ONE_TEXT, "FILE", FIELD(output),
-     "the file to write; one of that name is replaced, once this one is whole;\n"
-     "with %r, the rank, in it: a file per rank"},
+     "the file to write; it replaces a file of that name once it is whole;\n"
+     "with %r, which is the rank, in the name: a file per rank"},
     {"output", 'o', PLAN, COMMON, ONE_TEXT, "FILE", FIELD(output),
      "the output to plan for; nothing is written. With %r: a file per rank"},
     {"output", 'o', REPORT, COMMON, ONE_TEXT, "FILE", FIELD(output), "the page to write (RUN, ending in .html)"},
     {"no-clobber", 0, GEN | SORT | GATHER | REPORT, COMMON, FLAG, NULL, FIELD(no_clobber),
-     "replace no file: it is an error if one is there"},
+     "replace no file: it is an error if an output exists already"},
     {"by", 0, GATHER, COMMON, ONE_TEXT, "INDEX", FIELD(by),
-     "the index, of <i8 or <u8: element I of the output is element INDEX[I]"},
+     "the index, <i8 or <u8: element I of the output is element INDEX[I]"},
     {"at", 0, SELECT, COMMON, ONE_TEXT, "PLACE[,PLACE ...]", FIELD(at),
-     "which keys of the sorted whole: a position from 0 on, or from the end,\n"
-     "as -1, the last one; or a quantile, as 99.9%: the key at position\n"
-     "floor(0.999 * (N - 1)) of N keys, which is one of them (nearest rank)"},
+     "which keys of the sorted whole: a position from 0 on, or from the end\n"
+     "(-1 is the last key); or a quantile, such as 99.9%: of N keys the one\n"
+     "at position floor(0.999 * (N - 1)), always one of them (nearest rank)"},
     {"key", 0, GEN | SORT | CHECK | SELECT | PLAN, COMMON, ONE_TEXT, "KEY[,KEY ...]", FIELD(key),
-     "by which fields records are ordered; see KEY below"},
+     "the fields by which records are ordered; see KEY below"},
     {"record", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN, COMMON, SIZE, "BYTES", FIELD(record_bytes),
-     "of each record of a raw file"},
+     "length of each record of a raw file"},
     {"ascii", 'a', GEN, COMMON, FLAG, NULL, FIELD(ascii), "--format gensort: lines of printable characters"},
     {"skew", 0, GEN, COMMON, FLAG, NULL, FIELD(skewed), "--format gensort: many keys begin alike"},
     {"first", 0, GEN, COMMON, SEED, "N", FIELD(first),
      "--format gensort: the number of the first record (0)"},
     {"summary", 0, CHECK, COMMON, ONE_TEXT, "FILE", FIELD(summary),
-     "--format gensort: write what valsort -o does; valsort -s reads it. Of\n"
-     "no records it is empty. Not beside --against"},
+     "--format gensort: write what valsort -o writes; valsort -s reads it. If\n"
+     "there are no records the file is empty. Not together with --against"},
     {"unique", 0, SORT | PLAN, COMMON, FLAG, NULL, FIELD(unique),
-     "one of each key: of equal ones, or of records with equal keys, the\n"
-     "first"},
-    {"unique", 0, CHECK, COMMON, FLAG, NULL, FIELD(unique), "no key may be there twice"},
+     "keep one of each key: of equal keys, or of records with equal keys,\n"
+     "the first"},
+    {"unique", 0, CHECK, COMMON, FLAG, NULL, FIELD(unique), "no key may occur twice"},
     {"counts", 0, SORT | CHECK, COMMON, ONE_TEXT, "FILE", FIELD(counts),
-     "with --unique: write how many there were of each key, <i8; check, of\n"
-     "bare keys, not of records: with --against OTHER, which must hold each\n"
-     "key as often as this says"},
+     "with --unique: sort writes how many there were of each key, <i8; check\n"
+     "reads that, for bare keys, not for records, with --against OTHER, which\n"
+     "must hold each key as often as FILE says"},
     {"index", 0, SORT | PLAN, COMMON, ONE_TEXT, "FILE", FIELD(index),
      "write where each key of the output was in the input: <i8, from 0"},
     {"values", 0, SORT | PLAN, COMMON, ONE_TEXT, "FILE", FIELD(values),
-     "a second file of as many elements, to 65536 bytes each, which move along"},
+     "a second file of as many elements, up to 65536 bytes each, which move\n"
+     "along with the keys"},
     {"values-output", 'O', SORT, COMMON, ONE_TEXT, "FILE", FIELD(values_output),
      "the file to write the values to"},
-    {"value-bytes", 0, SORT | PLAN, COMMON, SIZE, "BYTES", FIELD(value_bytes), "of each value of a raw file"},
+    {"value-bytes", 0, SORT | PLAN, COMMON, SIZE, "BYTES", FIELD(value_bytes), "length of each value of a raw file"},
     {"type", 0, GEN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
-     "of the keys, or as NumPy or C call it where it means one type (uint32,\n"
-     "<u4, double; not int); u64, unless it is given"},
+     "type of the keys; NumPy's and C's names, too, if they mean one type\n"
+     "(uint32, <u4, double; not int); u64 unless given"},
     {"type", 0, SORT | CHECK | SELECT | PLAN, COMMON, WORD, WORDS(HSORT_TYPE_LIST(OR_TYPE)), FIELD(type),
-     "of the keys, or as NumPy or C call it where it means one type (uint32,\n"
-     "<u4, double; not int); .npy files name it themselves"},
+     "type of the keys; NumPy's and C's names, too, if they mean one type\n"
+     "(uint32, <u4, double; not int); .npy files name it themselves"},
     {"dist", 0, GEN, COMMON, TEXT, "DIST", FIELD(distribution),
-     "distribution, from the list below (uniform)"},
-    {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "of the random numbers (1)"},
+     "distribution from the list below (uniform)"},
+    {"seed", 's', GEN, COMMON, SEED, "SEED", FIELD(seed), "seed of the random numbers (1)"},
     {"seed", 's', BENCH, COMMON, SEED, "SEED", FIELD(seed),
-     "of the inputs (0: a new one); the report names it"},
+     "seed of the inputs (0: a new one); the report names it"},
     {"reverse", 'r', SORT | CHECK | SELECT, COMMON, FLAG, NULL, FIELD(reverse),
      "descending order of bare keys; NaNs stay last"},
     {"verify", 0, SORT | GATHER, COMMON, MAYBE_WORD, WORDS(CLI_VERIFY_LIST(OR_NAME)), FIELD(verify),
      "check order, count and keys, or what was gathered, before the output\n"
-     "appears: as they pass (the default), or also what can be read back"},
+     "appears: as they pass (the default), or also as the output is read back"},
     {"no-verify", 0, SORT | GATHER, COMMON, FLAG, NULL, FIELD(no_verify), "do not check them"},
     {"against", 0, CHECK, COMMON, TEXTS, "OTHER", FIELD(against),
-     "a file that must hold the same keys, in any order; more than one\n"
-     "--against: all of them together"},
+     "a file that must hold the same keys, in any order; with more than one\n"
+     "--against, all of them together"},
     {"json", 0, SORT | CHECK | GATHER | SELECT | PLAN | INFO, COMMON, FLAG, NULL, FIELD(json),
-     "the report as one JSON object"},
+     "print the report as one JSON object"},
     {"verbose", 'v', INFO, COMMON, FLAG, NULL, FIELD(verbose),
-     "tables of all pairs of ranks, also of more than 8"},
+     "print tables of all pairs of ranks, even of more than 8"},
     {"quiet", 'q', GEN | SORT | CHECK | GATHER | REPORT, COMMON, FLAG, NULL, FIELD(quiet),
-     "no report: the exit code says it, and of a failure its line"},
+     "print no report: the exit code tells, and a failure prints its line"},
     {"progress", 0, GEN | SORT | CHECK | GATHER | SELECT, COMMON, MAYBE_WORD,
      WORDS(PROGRESS_CHOICE_LIST(OR_NAME)), FIELD(progress),
-     "say on stderr how far the work is. on: a bar where rank 0's stderr is a\n"
-     "terminal, which under mpirun it is not, else lines; auto, unless given:\n"
-     "the bar, or nothing"},
+     "say on stderr how far the work is. on: a bar if rank 0's stderr is a\n"
+     "terminal, which it is not under mpirun, otherwise lines; auto, unless\n"
+     "--progress is given: a bar or nothing"},
     {"help", 'h', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | REPORT | INFO, COMMON, FLAG, NULL, FIELD(help),
      "this text"},
     {"version", 'V', GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | REPORT | INFO, COMMON, FLAG, NULL,
@@ -131,60 +132,61 @@ const struct option_row cli_rows[] = {
 
     {"format", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)),
      FIELD(format),
-     "of the file (auto: npy if its name ends in .npy); gensort: records of\n"
-     "100 bytes with keys of 10, as the sort benchmarks have them"},
+     "format of the file (auto: npy if its name ends in .npy); gensort:\n"
+     "records of 100 bytes with keys of 10, as in the sort benchmarks"},
     {"output-format", 0, SORT | GATHER, FILES, WORD, WORDS(FILE_FORMAT_LIST(OR_NAME)), FIELD(output_format),
-     "of the file to write (auto)"},
+     "format of the file to write (auto)"},
     {"direct-io", 0, GEN | SORT | CHECK | GATHER | SELECT | PLAN | INFO, FILES, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(direct_io),
-     "move keys between disk and memory past the page cache (auto: where\n"
-     "the file system can, and an input is not in the cache already)"},
+     "move keys between disk and memory past the page cache (auto: if the\n"
+     "file system can, and an input is not in the cache already)"},
     {"checkpoint", 0, SORT, FILES, ONE_TEXT, "DIR", FIELD(checkpoint),
-     "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR\n"
-     "what the same command, started again, goes on from; all but keys\n"
-     "into one file then go by way of the disk"},
+     "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR what\n"
+     "the same command, started again, goes on from; all sorts except those\n"
+     "of bare keys to one file then go by way of the disk"},
     {"trace", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, ONE_TEXT, "FILE", FIELD(trace),
-     "write what each rank did when, for ui.perfetto.dev, also if it fails;\n"
-     "'hypersort report' draws it beside the report of sort or gather"},
-    {"trace", 0, REPORT, COMMON, ONE_TEXT, "FILE", FIELD(trace), "what --trace FILE has written of the same run: a timeline"},
+     "write what each rank did when, for ui.perfetto.dev, even if the run\n"
+     "fails; 'hypersort report' draws it beside the report of sort or gather"},
+    {"trace", 0, REPORT, COMMON, ONE_TEXT, "FILE", FIELD(trace), "what --trace FILE wrote in the same run: draws a timeline"},
     {"memory", 'S', SORT | PLAN, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
-     "host memory of a rank, or a part of what its node allows for all of\n"
-     "its ranks (80%); what needs more is sorted by way of the disk"},
+     "host memory that a rank may take, or the part of what its node allows\n"
+     "that all its ranks may take together (80%); sorts that need more go\n"
+     "by way of the disk"},
     {"temporary-directory", 'T', SORT | PLAN, FILES, TEXTS, "DIR", FIELD(temporary),
-     "where sorted runs lie then (the directory of OUT); more than one -T:\n"
-     "they take turns. All ranks must see them"},
+     "where the runs of such sorts lie (the directory of OUT); with more than\n"
+     "one -T the directories take turns. All ranks must see them"},
     {"temp-limit", 0, SORT, FILES, SIZE, "SIZE", FIELD(temporary_limit),
-     "bytes there at most"},
+     "bytes to take in these directories at most"},
     {"disk", 0, PLAN | INFO, FILES, TEXT, "DIR", FIELD(disk),
-     "measure how fast the disk of DIR is read and written, by all ranks at\n"
-     "once, with a file of 1 GiB at most that is gone afterwards"},
+     "measure how fast all ranks at once read and write the disk of DIR, with\n"
+     "a file of 1 GiB at most, which is gone afterwards"},
 
     {"engine", 0, SORT | GATHER | SELECT | BENCH | INFO, PLACEMENT, WORD,
      WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
      "what sorts on a rank (auto: cuda if every rank has a GPU)"},
     {"engine", 0, PLAN, PLACEMENT, WORD, WORDS(HSORT_ENGINE_LIST(OR_NAME)), FIELD(sort.engine),
-     "what is to sort on a rank (auto: cuda, whatever is here)"},
+     "what is to sort on a rank (auto: cuda, even without a GPU here)"},
     {"threads", 0, GEN | SORT | CHECK | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, NUMBER, "N",
-     FIELD(sort.threads), "of each rank (0: the cores it is bound to)"},
+     FIELD(sort.threads), "threads of each rank (0: the cores it is bound to)"},
     {"bind", 0, SORT | GATHER | SELECT | BENCH | PLAN | INFO, PLACEMENT, WORD,
-     WORDS(HSORT_BINDING_LIST(OR_NAME)), FIELD(sort.binding), "bind to cores what the launcher left unbound"},
+     WORDS(HSORT_BINDING_LIST(OR_NAME)), FIELD(sort.binding), "bind ranks to cores if the launcher has not"},
     {"device-memory", 0, SORT | GATHER | SELECT | BENCH | PLAN, PLACEMENT, SIZE, "SIZE",
      FIELD(sort.device_memory_limit),
-     "bytes a rank may take on its GPU, or of the host engine; keys that\n"
-     "do not fit are sorted in two passes, through host memory"},
+     "bytes that a rank may take on its GPU, or with the host engine; keys\n"
+     "that do not fit are sorted in two passes, through host memory"},
     {"keep-host-memory", 0, BENCH, PLACEMENT, FLAG, NULL, FIELD(keep_host_memory),
      "keep the memory of two passes from call to call"},
 
     {"exchange", 0, SORT | BENCH, TUNING, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
-     "how keys move between ranks (auto: by ranks, keys and links)"},
+     "how keys move between ranks (auto: depends on ranks, keys and links)"},
     {"transport", 0, SORT | GATHER | BENCH | PLAN | INFO, TUNING, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)),
      FIELD(sort.transport), "how bytes go between two ranks"},
     {"chunk", 0, SORT | GATHER | BENCH, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes),
-     "bytes of one message"},
+     "bytes of one message at most"},
     {"runs", 0, SORT | PLAN, TUNING, AT_LEAST_1, "N", FIELD(runs),
      "sort by way of the disk, in N runs or more, whatever memory there is"},
     {"trace-spans", 0, GEN | SORT | CHECK | GATHER | SELECT, TUNING, COUNT, "N", FIELD(sort.trace_spans),
-     "spans of time that --trace keeps of each rank (64K)"},
+     "how many spans of time --trace keeps of each rank (64K)"},
     {"local", 0, SORT | SELECT | BENCH, TUNING, NUMBER, "RUNG", FIELD(sort.local_rung),
      "rung of the local sort (chosen by size and type)"},
     {"peer-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
@@ -193,10 +195,10 @@ const struct option_row cli_rows[] = {
     {"shared-memory", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
      FIELD(sort.shared_memory), "transport staged uses shared memory inside a node, ipc takes turns by it,\nand two passes read other ranks' runs (auto: where it works)"},
     {"mpi-device-pointers", 0, SORT | GATHER | BENCH | INFO, TUNING, WORD, WORDS(HSORT_CHOICE_LIST(OR_NAME)),
-     FIELD(sort.mpi_device_pointers), "give MPI GPU memory\n(auto: if it says it takes it, and a try works)"},
+     FIELD(sort.mpi_device_pointers), "hand GPU memory to MPI\n(auto: if MPI says that it takes it, and a try works)"},
 
     {"sort-gkeys", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_SORT_4]),
-     "local sort of a rank, 10^9 keys/s of the type"},
+     "local sort of a rank, 10^9 keys of the type per second"},
     {"merge-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_MERGE]),
      "merge of a rank, GB/s read plus written"},
     {"copy-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_HOST_COPY]),
@@ -208,14 +210,14 @@ const struct option_row cli_rows[] = {
     {"link-us", 0, PLAN, RATES, MICRO, "TIME", FIELD(rates[HSORT_RATE_LINK_LATENCY]),
      "latency of a transfer inside a node"},
     {"link-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_LINK]),
-     "a rank to another of its node, GB/s each way"},
+     "from a rank to another one of its node, GB/s each way"},
     {"latency-us", 0, PLAN, RATES, MICRO, "TIME", FIELD(rates[HSORT_RATE_NETWORK_LATENCY]),
      "a message between nodes"},
     {"network-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(rates[HSORT_RATE_NETWORK]),
-     "a rank to one of another node, GB/s each way"},
+     "from a rank to one of another node, GB/s each way"},
     {"disk-read-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(disk_rates[0]),
      "all ranks together from the disk, GB/s (as --disk DIR measures it)"},
-    {"disk-write-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(disk_rates[1]), "the same to it"},
+    {"disk-write-gbs", 0, PLAN, RATES, GIGA, "RATE", FIELD(disk_rates[1]), "the same to the disk"},
 };
 enum { ROWS = sizeof cli_rows / sizeof cli_rows[0], LONG_ONLY = 256 };
 const int cli_row_count = ROWS;
@@ -241,7 +243,7 @@ hsort_status cli_complain(const struct cli_options *options, const char *format,
 
 /* ---- The command line ---------------------------------------------------------------------------------- */
 
-/* The tables that getopt_long() wants, of what `command` knows. Long options return LONG_ONLY + row. */
+/* Make the tables that getopt_long() wants, with the options of `command`. Long options return LONG_ONLY + row. */
 static void make_getopt_tables(enum cli_command command, struct option *longs, char *letters)
 {
     *letters++ = '-'; // options may follow operands, also where POSIXLY_CORRECT is set
@@ -274,7 +276,7 @@ static const struct option_row *find_row(enum cli_command command, int found)
     return NULL;
 }
 
-/* The long option of the command that `word` may have been meant to be. */
+/* Return a hint at the long option of the command that `word` may have been meant to be, or "". */
 static const char *option_hint(const struct cli_options *options, const char *word, char *hint)
 {
     struct nearest nearest;
@@ -329,8 +331,7 @@ bool cli_is_given(const struct cli_options *options, const char *name)
     return false;
 }
 
-/* Take the options. The operands are moved to the front of argv, behind the command's name: *operands is how
- * many they are. */
+/* Take the options. The operands are moved to the front of argv, behind the command's name; *operands is their number. */
 static hsort_status parse_options(int argc, char **argv, struct cli_options *options, int *operands)
 {
     enum { OPERAND = 1 };
@@ -357,7 +358,7 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
     return HSORT_OK;
 }
 
-/* Take operands [argc], which are files; with plan those behind the first that begin with a digit are further numbers of
+/* Take operands [argc], which are files. With plan, operands behind the first one that begin with a digit are further numbers of
  * ranks (a file of such a name is ./3.npy). The files are moved to the front. */
 static hsort_status take_files(int argc, char **argv, struct cli_options *options)
 {
@@ -375,7 +376,7 @@ static hsort_status take_files(int argc, char **argv, struct cli_options *option
     return HSORT_OK;
 }
 
-/* What is left of the command line after its options, and what must not be missing from it. */
+/* Take what is left of the command line after its options, and check what must not be missing from it. */
 static hsort_status take_operands(int argc, char **argv, struct cli_options *options)
 {
     const char *operand = cli_commands[options->command].operand;
@@ -402,7 +403,7 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
     return HSORT_OK;
 }
 
-/* The command of that name. */
+/* Take the command of that name. */
 static hsort_status take_command(const char *word, struct cli_options *options)
 {
     struct nearest nearest;
@@ -426,7 +427,7 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
     return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
-/* --generate PAGE, which no help names: it is for the build. */
+/* Take --generate PAGE, which no help names, because it is for the build. */
 static hsort_status take_page(const char *word, struct cli_options *options)
 {
 #define X(name, page_word)            \
@@ -438,7 +439,7 @@ static hsort_status take_page(const char *word, struct cli_options *options)
     return options->help ? HSORT_OK : cli_complain(options, "--generate: '%.128s' is no page", word);
 }
 
-/* What stands in place of a command, or before the name of one: help and version. */
+/* Take help and version, which stand in place of a command, or before the name of one. */
 static hsort_status take_text(int argc, char **argv, struct cli_options *options)
 {
     const char *word = argv[1];

@@ -1,5 +1,5 @@
-/* hypersort plan: what sorting a file would take on other numbers of ranks, by hsort_plan(). Of the file only
- * the header is read, and nothing is sorted. Rates that are not given are defaults. */
+/* hypersort plan: what sorting a file would take on other numbers of ranks, by hsort_plan(). Only the header of the
+ * file is read, and nothing is sorted. Rates that are not given are defaults. */
 #include "src/command/cli.h"
 #include "src/command/json.h"
 #include "src/command/plan_disk.h"
@@ -13,7 +13,7 @@
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-/* Is it of keys of 1 or 2 bytes, which no exchange moves? */
+/* Is the plan for keys of 1 or 2 bytes, which no exchange moves? */
 static bool is_counted(const hsort_plan_result *plan)
 {
     return plan->exchange == HSORT_EXCHANGE_AUTO;
@@ -24,7 +24,7 @@ static double key_bytes_of(const hsort_plan_result *plan)
     return plan->shard_capacity > 0 ? plan->shard_bytes / (double)plan->shard_capacity : 0;
 }
 
-/* crossing: NULL: keys do not cross. */
+/* Put the member of an exchange. crossing: NULL: no keys cross between nodes. */
 static void put_exchange(struct json *json, const char *name, const hsort_plan_exchange *cost, double key_bytes,
                          const hsort_plan_crossing *crossing)
 {
@@ -116,14 +116,14 @@ static void print_exchange(const char *name, bool chosen, const hsort_plan_excha
     printf(" %10.3g\n", cost->total_seconds);
 }
 
-/* An exchange, which sorts in one pass. */
+/* Print an exchange, which sorts in one pass. */
 static void print_entry(const hsort_plan_result *plan, hsort_exchange exchange,
                         const hsort_plan_exchange *cost)
 {
     print_exchange(hsort_exchange_name(exchange), plan->passes == 1 && exchange == plan->exchange, cost);
 }
 
-/* What goes between nodes, if there are several. */
+/* Print what goes between nodes, if there are several. */
 static void print_crossings(const hsort_plan_result *plan)
 {
     const struct {
@@ -147,7 +147,7 @@ static void print_crossings(const hsort_plan_result *plan)
         printf("\n");
 }
 
-/* Whether one pass does, where a limit was given. */
+/* Print whether one pass is enough, if a limit was given. */
 static void print_passes(const hsort_plan_result *plan)
 {
     char host[16];
@@ -206,7 +206,7 @@ static void print_plans(const struct cli_options *options, const struct file_in 
 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
-/* A sort that goes by way of the disk takes two passes, whose runs are not in memory. */
+/* Add what goes by way of the disk. Such a sort takes two passes, and its runs are not in memory. */
 static hsort_status add_disk(const struct cli_options *options, struct plan_disk *disk,
                              const struct file_in *file, const hsort_rates *rates,
                              int ranks, int ranks_per_node, hsort_plan_result *plan)
@@ -227,7 +227,7 @@ static hsort_status add_disk(const struct cli_options *options, struct plan_disk
     return HSORT_OK;
 }
 
-/* Rank 0's part. */
+/* Make and print the plans, on rank 0. */
 static hsort_status make_plans(const struct cli_options *options, const struct file_in *file,
                                struct plan_disk *disk)
 {

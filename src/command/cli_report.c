@@ -1,5 +1,5 @@
-/* hypersort report: a page of what sort --json or gather --json has printed, and of a trace. Rank 0 reads and draws; the page is an
- * output as any other, under a temporary name until it is whole. */
+/* hypersort report: a page that shows what sort --json or gather --json has printed, and a trace. Rank 0 reads and draws; the page is an
+ * output like any other, under a temporary name until it is whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #include "src/command/page_timeline.h"
 #include "src/command/report.h"
 
-/* A file in memory, and the value that it is. */
+/* A file in memory, and the value that it holds. */
 struct json_file {
     char *text; /* [bytes] mapped, or NULL */
     size_t bytes;
@@ -69,7 +69,7 @@ static void close_json(struct json_file *json)
         munmap(json->text, json->bytes);
 }
 
-/* On rank 0. */
+/* Read the files and draw the page, on rank 0. */
 static hsort_status draw_page(const struct cli_options *options, struct page *page)
 {
     struct json_file run = {.text = NULL}, trace = {.text = NULL};
@@ -97,7 +97,7 @@ static hsort_status draw_page(const struct cli_options *options, struct page *pa
     return status == HSORT_OK ? page_status(page) : status;
 }
 
-/* The name of the page: that of the report, ending in .html. It is one file of all ranks: no % in it means a rank. */
+/* The name of the page: -o, or the name of the report, ending in .html. It is one file of all ranks: no % in it stands for a rank. */
 static hsort_status name_page(const struct cli_options *options, char *name)
 {
     const char *given = options->output ? options->output : options->files[0];
@@ -110,7 +110,7 @@ static hsort_status name_page(const struct cli_options *options, char *name)
     return HSORT_OK;
 }
 
-/* A file that is read is not to be written. Not collective. */
+/* The page must not be one of the files that are read. Not collective. */
 static hsort_status check_page_name(const struct cli_options *options, const char *name)
 {
     const char *const inputs[] = {options->files[0], options->trace};

@@ -1,24 +1,24 @@
-/* The table of options, for what parses it (cli_options.c) and what prints it (cli_help.c). */
+/* The table of options, for the parser (cli_options.c) and for the help (cli_help.c). */
 #ifndef CLI_ROWS_H
 #define CLI_ROWS_H
 
 #include "src/command/cli.h"
 #include "src/command/record_keys.h"
 
-/* What an option's value is, and so the type of the field it goes to. Whole numbers are number_parse()'s, with units. */
+/* The kind of an option's value, and so the type of the field it goes to. Whole numbers are read by number_parse(), with units. */
 enum value_kind {
-    FLAG,     /* bool: none */
+    FLAG,     /* bool: no value */
     TEXT,     /* const char * */
-    ONE_TEXT, /* the same; a second one, which may be meant besides, is refused */
+    ONE_TEXT, /* the same; a second one, which may be meant as one more, is refused */
     TEXTS,    /* one more of a struct cli_texts */
     WORD,     /* int or enum: the place of the value in "this|that|other", which is also what --help shows */
-    MAYBE_WORD, /* the same, and the first of them where there is no value; the value is written behind '=' */
+    MAYBE_WORD, /* the same, or the first word if there is no value; the value is written behind '=' */
     NUMBER,     /* int, 0 or greater */
     AT_LEAST_1, /* int */
     SIZE,       /* size_t */
     COUNT,      /* int64_t */
     RANKS,      /* one more of cli_options.ranks */
-    GIGA,       /* double, in 10^9 of what it counts; greater than 0 */
+    GIGA,       /* double, in units of 10^9; greater than 0 */
     MICRO,      /* double, seconds given in microseconds; greater than 0 */
     SEED        /* uint64_t */
 };
@@ -38,7 +38,7 @@ enum cli_group {
         GROUPS
 };
 
-/* What else decides how a command runs. X(name, what it says) */
+/* The environment variables that also decide how a command runs. X(name, what it says) */
 #define CLI_ENVIRONMENT_LIST(X)                                                            \
     X("OMP_NUM_THREADS", "threads of each rank, unless --threads says it")                 \
     X("CUDA_VISIBLE_DEVICES", "the GPUs that a rank may take; launchers and Slurm set it") \
@@ -48,7 +48,7 @@ enum cli_group {
       "set by launchers: where there are none, help and errors of\n"                       \
       "usage start no MPI")
 
-/* What whole numbers may be, for --help. */
+/* How whole numbers may be written, for --help. */
 #define CLI_NUMBERS_TEXT                                                                                    \
     "Counts, sizes, seeds and the numbers of distributions are whole: 1500, 1e6, 2^30, 1.5M. K, M, G and\n" \
     "T, as well as Ki or KiB and so on, in capitals or not, are powers of 1024."
@@ -71,12 +71,12 @@ enum cli_group {
 struct option_row {
     const char *name;
     char letter;       /* or 0 */
-    unsigned commands; /* that know it: a bit for each */
+    unsigned commands; /* a bit for each command that knows the option */
     enum cli_group group;
     enum value_kind kind;
     const char *value; /* as --help shows it */
     size_t field;      /* offset in struct cli_options */
-    const char *text;  /* its lines, of which all but the first stand under the first */
+    const char *text;  /* one or more lines, which stand below each other */
 };
 
 struct command_words {
@@ -88,30 +88,30 @@ extern const int cli_row_count;
 extern const struct command_words cli_commands[CLI_COMMANDS];
 extern const char *const cli_group_names[GROUPS];
 extern const char
-    *const cli_notes[CLI_COMMANDS]; /* examples, and behind an empty line what else is to be said */
+    *const cli_notes[CLI_COMMANDS]; /* examples, and behind an empty line more notes */
 
 /* Print a page that the build installs, from the tables. */
 void cli_print_page(enum cli_page page);
 
-/* Of them the man page; and what the shells complete. */
+/* The pages: the man page, and what the shells complete. */
 void cli_print_man(void);
 void cli_print_bash(void);
 void cli_print_zsh(void);
 
-/* Fail with a text that ends with where to read on: HSORT_ARGUMENT. */
+/* Fail with HSORT_ARGUMENT and a text that ends with where to read on. */
 __attribute__((format(printf, 2, 3))) hsort_status cli_complain(const struct cli_options *options,
                                                                 const char *format, ...);
 
-/* Put the value of one option into its field; NULL: it has none. Errors HSORT_ARGUMENT. */
+/* Put the value of one option into its field; NULL: the option has no value. Errors HSORT_ARGUMENT. */
 hsort_status cli_store_value(const struct option_row *row, const char *value, struct cli_options *options);
 
-/* One more number of ranks to plan for. Errors HSORT_ARGUMENT. */
+/* Add a number of ranks to plan for. Errors HSORT_ARGUMENT. */
 hsort_status cli_add_ranks(const char *text, struct cli_options *options);
 
-/* Do options go together? What --format gensort stands for is filled in. Errors HSORT_ARGUMENT. */
+/* Do the options go together? Also fills in what --format gensort stands for. Errors HSORT_ARGUMENT. */
 hsort_status cli_check_together(struct cli_options *options);
 
-/* Can the files be such as are known here? Errors HSORT_ARGUMENT. */
+/* May the files, by their names, be of a format that is known here? Errors HSORT_ARGUMENT. */
 hsort_status cli_check_names(const struct cli_options *options);
 
 #endif

@@ -1,10 +1,10 @@
 /* hypersort select: the keys that a sort would put at some positions. Every rank reads its share of the file; nothing is
  * written. With N keys
  *
- *     --at 0,-1       the first and the last one in order
- *     --at 50%        the one at floor(0.5 * (N - 1)): a key of the file, and of two that are as near the lower one
+ *     --at 0,-1       the first and the last key in order
+ *     --at 50%        the key at floor(0.5 * (N - 1)): a key of the file, the lower one if two are equally near
  *
- * Of records only the codes of their keys are kept, whose fields are read back from those that were selected.
+ * Of records only the codes of their keys are kept. The fields that are printed come from the codes that were selected.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -31,9 +31,9 @@ struct select_run {
     struct file_in in;
     bool has_in;
     int64_t first, count;               /* of this rank's keys */
-    struct record_keys fields;          /* of records; of bare keys all 0 */
+    struct record_keys fields;          /* of records; all 0 for bare keys */
     hsort_type type;                    /* of `keys` and `selected` */
-    void *keys;                         /* [count], or codes of these; owned */
+    void *keys;                         /* [count] keys, or codes of keys; owned */
     char words[PLACES_MAX][PLACE_ROOM]; /* [wanted] as --at has them */
     int64_t positions[PLACES_MAX];      /* [wanted] */
     int wanted;
@@ -46,7 +46,7 @@ struct select_run {
 
 /* ---- Places: not collective ---------------------------------------------------------------------------- */
 
-/* "99.9%": of `total` keys the one at floor(0.999 * (total - 1)), in whole numbers. False: the word is none. */
+/* "99.9%": of `total` keys the one at floor(0.999 * (total - 1)), in whole numbers. False: the word is no quantile. */
 static bool read_quantile(const char *word, int64_t total, int64_t *position)
 {
     uint128 number = 0, whole = 100;
@@ -65,7 +65,7 @@ static bool read_quantile(const char *word, int64_t total, int64_t *position)
     return true;
 }
 
-/* "12", or "-1" from the end. */
+/* "12", or "-1" from the end. False: the word is no position. */
 static bool read_position(const char *word, int64_t total, int64_t *position)
 {
     const bool from_end = word[0] == '-';
@@ -124,7 +124,7 @@ static hsort_status open_selected(struct select_run *run)
     return comm_agree(run->comm, read_places(run));
 }
 
-/* run->keys = the codes of this rank's records, which pass through `chunk` [CLI_CHUNK_BYTES]. */
+/* run->keys = the codes of this rank's records. The records pass through `chunk` [CLI_CHUNK_BYTES]. */
 static hsort_status read_codes(struct select_run *run, char *chunk)
 {
     const size_t width = run->in.element.bytes, code_bytes = hsort_type_bytes(run->type);
@@ -132,7 +132,7 @@ static hsort_status read_codes(struct select_run *run, char *chunk)
     struct engine *engine = run->io.engine;
     struct key_field fields[HSORT_FIELDS_MAX];
     record_keys_point(&run->fields, chunk, width, fields);
-    run->io.progress = NULL; // which would see each chunk as all
+    run->io.progress = NULL; // it would take each chunk for the whole
     for (int64_t done = 0; done < run->count;) {
         const int64_t part = run->count - done < most ? run->count - done : most;
         TRY(record_io_read(&run->io, &run->in, run->first + done, part, chunk));
@@ -193,7 +193,7 @@ static key_code selected_bits(const struct select_run *run, int which)
     return bits;
 }
 
-/* "key": a text, or of records one for each field. */
+/* "key": a text, or for records a list of texts, one for each field. */
 static void print_key_json(const struct select_run *run, int which, struct json *json)
 {
     char text[RECORD_FIELD_TEXT];
@@ -238,7 +238,7 @@ static hsort_status print_selected_json(const struct select_run *run, const doub
     return report_close_json(&json);
 }
 
-/* On rank 0. */
+/* Print what was selected, on rank 0. */
 static hsort_status print_selected(const struct select_run *run, const double *seconds)
 {
     char text[RECORD_FIELD_TEXT];

@@ -6,7 +6,7 @@
  *     open output   under a temporary name                from here on end_output() must end it
  *     sort          the library; it reads and writes by the streams of shares.h:
  *                   rank r: keys N*r/P ... N*(r+1)/P - 1, of the input and of the output
- *     verify        what the library saw of the keys behind the one and before the other; then the output's name
+ *     verify        what the library saw of the keys behind the input and before the output; then the output's name
  *     report
  *
  * The output is opened before the work, so that a name that cannot be written costs no sort. Every local step
@@ -20,7 +20,7 @@
  *     shards are exchanged    before the first chunk    as below               as below
  *     keys are written        before the next chunk     the chunks written     sorts again, compares these, writes the others
  *
- * Sorted keys are not saved: to sort them again takes less time than to write them all, and the time until a
+ * Sorted keys are not saved: sorting them again takes less time than writing them all, and the time until a
  * job is killed is short.
  *
  * Keys that memory does not hold go by way of the disk (disk_sort.h), which can always be stopped. */
@@ -46,7 +46,7 @@ struct sort_run {
     struct file_in in;
     struct checkpoint checkpoint; /* with --checkpoint */
     struct file_out out;
-    bool on_disk; /* runs are: then neither of these two but */
+    bool on_disk; /* runs are: then neither of the two above is used, but */
     struct disk_sort disk;
     struct share share;
     struct stream_check check; /* of the keys, before and after */
@@ -55,7 +55,7 @@ struct sort_run {
     struct sort_report report;
 };
 
-/* Is there a checkpoint? Of a file per rank only by way of the disk, so not of no keys at all. */
+/* Does a sort in memory have a checkpoint? A file per rank has one only by way of the disk, and so not if there are no keys at all. */
 static bool has_checkpoint(const struct cli_options *options)
 {
     return options->checkpoint && !file_is_pattern(options->output);
@@ -66,13 +66,13 @@ static hsort_status from_library(const struct sort_run *run, hsort_status status
 {
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
-    status_clear(); // a way that failed, where another one worked, is no cause of a later failure
+    status_clear(); // if one way failed and another one worked, the first is no cause of a later failure
     return HSORT_OK;
 }
 
 /* ---- Checks: collective -------------------------------------------------------------------------------- */
 
-/* Compare what was checked before and after the sort. The count is that of the file, too. */
+/* Compare what was checked before and after the sort. The count must also be the file's. */
 static hsort_status compare_checks(struct sort_run *run)
 {
     const hsort_check_result *before = &run->check.before, *after = &run->check.after;
@@ -89,7 +89,7 @@ static hsort_status compare_checks(struct sort_run *run)
                        run->options->output);
 }
 
-/* Check what passed, and with --verify=reread what the output has of it. */
+/* Check the keys that passed, and with --verify=reread the keys that the output holds. */
 static hsort_status verify_output(struct sort_run *run)
 {
     struct share *share = &run->share;
@@ -114,7 +114,7 @@ static int should_stop(void *unused)
     return stop_signal() != 0;
 }
 
-/* The line of a run that was stopped. */
+/* Write the line of a run that was stopped. */
 static hsort_status say_stopped(const struct sort_run *run)
 {
     const char *directory = run->on_disk ? run->disk.directory : run->options->checkpoint;
@@ -124,7 +124,7 @@ static hsort_status say_stopped(const struct sort_run *run)
 
 /* ---- Phases: collective -------------------------------------------------------------------------------- */
 
-/* From the input to the output. */
+/* Sort from the input to the output. */
 static hsort_status sort_share(struct sort_run *run)
 {
     struct share *share = &run->share;
@@ -139,7 +139,7 @@ static hsort_status sort_share(struct sort_run *run)
     return run->options->no_verify ? HSORT_OK : verify_output(run);
 }
 
-/* The same, and the manifest then says what is written. */
+/* The same; after a stop the manifest then says what is written. */
 static hsort_status sort_and_mark(struct sort_run *run)
 {
     struct share *share = &run->share;
@@ -174,8 +174,8 @@ static hsort_status open_output(struct sort_run *run)
     return HSORT_OK;
 }
 
-/* After the work, which ended with `status`: whole it gets its name. Else it goes, unless the manifest says
- * that some of it is written, by this run or by one before. */
+/* End the output, after work that ended with `status`. If it is whole, it gets its name. Otherwise it is removed, unless the manifest
+ * says that a part of it is written, by this run or by an earlier one. */
 static hsort_status end_output(struct sort_run *run, hsort_status status)
 {
     if (status != HSORT_OK && run->checkpoint.ranges > 0 && !launch_lost(run->comm, status)) {
@@ -207,8 +207,8 @@ static hsort_status open_checkpoint(struct sort_run *run)
     return HSORT_OK;
 }
 
-/* With the output whole nothing is kept, nor by a failed run of which nothing is written: what it would keep
- * is the command itself. */
+/* Keep nothing if the output is whole, nor if the run failed and nothing is written: the manifest would then hold nothing but
+ * the command itself. */
 static void end_checkpoint(struct sort_run *run, hsort_status status)
 {
     struct checkpoint *checkpoint = &run->checkpoint;
@@ -249,7 +249,7 @@ static hsort_status name_transport(const struct sort_run *run, const char **name
     return HSORT_OK;
 }
 
-/* What each rank has done: rank 0 is given it, and frees it. */
+/* Gather what each rank has done; rank 0 gets it, and frees it. */
 static hsort_status gather_ranks(struct sort_run *run, struct rank_report **ranks)
 {
     struct rank_report own = {.read_seconds = run->share.read_seconds,
@@ -299,13 +299,14 @@ static hsort_status open_context(struct sort_run *run)
     hsort_status status = hsort_create(run->comm->world, &options, &run->ctx);
     if (status != HSORT_OK)
         return report_fail(run->comm, status, "%s", hsort_last_error(NULL));
-    status_clear(); // as above
+    status_clear(); // as in from_library()
     run_trace_begin(run->comm, run->ctx);
     return HSORT_OK;
 }
 
-/* By way of the disk: if memory does not hold the keys, if that was begun, or if the user wants it; or a checkpoint of a file per rank,
- * which there is none of in memory. Of keys of 1 and 2 bytes, which are counted, memory holds any number. */
+/* Choose whether to go by way of the disk: if memory does not hold the keys, if such a sort was begun, or if the user wants it, also by
+ * asking for a checkpoint with a file per rank, which there is not in memory. Keys of 1 and 2 bytes are counted, so memory holds any
+ * number of them. */
 static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
 {
     const struct cli_options *options = run->options;
@@ -358,7 +359,7 @@ static hsort_status sort_on_disk(struct sort_run *run, size_t memory_bytes)
     return status;
 }
 
-/* From the opened input to the whole output. */
+/* Sort from the opened input to the whole output. */
 static hsort_status run_sort(struct sort_run *run)
 {
     size_t memory_bytes;
@@ -396,7 +397,7 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
     hsort_status status = run_trace_end(comm, options, run.ctx, sorted, &run.report.trace);
     const hsort_status printed =
         sorted == HSORT_OK || sorted == HSORT_MISMATCH ? print_report(&run) : HSORT_OK;
-    if (status == HSORT_OK) // else the error line of what failed first stays
+    if (status == HSORT_OK) // otherwise the error line of the first failure stays
         status = printed;
     if (!launch_lost(comm, status))
         hsort_destroy(&run.ctx);

@@ -1,4 +1,4 @@
-/* Values of options: from words of the command line to the fields of struct cli_options. */
+/* Values of options: from words of the command line to fields of struct cli_options. */
 #include "src/command/cli_rows.h"
 #include <ctype.h>
 #include <limits.h>
@@ -16,8 +16,7 @@
 
 /* ---- Numbers --------------------------------------------------------------------------------------------- */
 
-/* A number greater than 0, times `unit`. Not what strtod() takes besides: blanks, signs, hexadecimal, "nan".
- * */
+/* Read a number greater than 0, times `unit`. Refuses what strtod() also takes: blanks, signs, hexadecimal, "nan". */
 static bool parse_rate(const char *text, double unit, double *number)
 {
     char *end;
@@ -64,7 +63,7 @@ static int parse_word(const char *text, const char *words)
     return -1;
 }
 
-/* What NumPy and C do not agree on, or C not with itself: what it may be, or NULL. */
+/* If NumPy and C disagree about a type's name, or C with itself: what the name may mean; otherwise NULL. */
 static const char *doubtful_type(const char *word)
 {
     static const char unsigned_int[] = "uint32 in C and uint64 in NumPy";
@@ -83,7 +82,7 @@ static const char *doubtful_type(const char *word)
     return NULL;
 }
 
-/* What NumPy and C call the key types; anything else as it is. */
+/* Our name for a key type by NumPy's or C's name; any other word as it is. */
 static const char *short_type(const char *word)
 {
     static const char *const names[][5] = {{"u32", "uint32", "<u4", "uint32_t"},
@@ -120,7 +119,7 @@ bool cli_parse_type(const char *word, hsort_type *type)
     return false;
 }
 
-/* A word of a list, by its place in it. */
+/* Store a word of a list, by its place in the list. */
 static hsort_status store_word(const struct option_row *row, const char *value, void *field,
                                const struct cli_options *options)
 {
@@ -133,7 +132,7 @@ static hsort_status store_word(const struct option_row *row, const char *value, 
         struct nearest nearest;
         char hint[NEAREST_HINT];
         nearest_begin(&nearest, value, strlen(value));
-        // To NumPy's >u8, a number of 8 bytes, u8 is not near: it is a byte.
+        // NumPy's >u8 is a number of 8 bytes, so u8, which is a byte, is not near it.
         if (!is_type || !strpbrk(value, "<>=|"))
             nearest_offer_all(&nearest, row->value);
         return cli_complain(options, "--%s: '%.128s' is none of %s%s", row->name, value, row->value,
@@ -199,7 +198,7 @@ hsort_status cli_store_value(const struct option_row *row, const char *value, st
         *(uint64_t *)field = number;
         return HSORT_OK;
     }
-    // A number, but not one that this option takes, needs no lesson in writing numbers.
+    // If the value is a number, but not one that this option takes, do not explain how numbers are written.
     const bool is_number = number_parse(value, true, UINT64_MAX, &number);
     return cli_complain(options, "--%s: '%.128s' is %s%s", row->name, value,
                         is_number ? "too large, or too small" : "no number it can take",

@@ -11,9 +11,9 @@
 
 enum {
     TAG_ROOM = 32,
-    JOINED_ONCE = 1 << 20, /* bytes of elements: what a thread reads of each column is in memory besides */
+    JOINED_ONCE = 1 << 20, /* bytes of elements; a thread also has in memory what it reads of each column */
     RANKS_SKIPPED =
-        64 /* of a killed run's ranks so many in a row may have no file, and further ones still one */
+        64 /* this many ranks in a row of a killed run may have no file although later ranks have one */
 };
 
 /* ---- What is wanted ------------------------------------------------------------------------------------ */
@@ -75,7 +75,7 @@ void disk_deal_describe(const struct cli_options *options, const struct file_in 
             deal, (struct deal_column){.bytes = sizeof(int64_t), .path = options->index, .type = HSORT_I64});
 }
 
-/* Add what a file of values is, and some of what it holds. */
+/* Add to the digest what a file of values is, and some of what it holds. */
 static hsort_status add_values(const struct file_in *values, uint64_t *digest)
 {
     char path[PATH_MAX];
@@ -88,7 +88,7 @@ static hsort_status add_values(const struct file_in *values, uint64_t *digest)
     return checkpoint_sample(values, digest);
 }
 
-/* A number for all that --key and the output do not say. */
+/* digest = a number for everything that --key and the output do not say. */
 static hsort_status digest_deal(const struct disk_deal *deal, uint64_t *digest)
 {
     const struct wanted_outputs outputs = outputs_of(deal->options);
@@ -122,7 +122,7 @@ hsort_status disk_deal_text(struct comm *comm, const struct disk_deal *deal, cha
 
 /* ---- Columns joined ------------------------------------------------------------------------------------ */
 
-/* What of from [bytes], which belongs at `at` of to [room], lies in there. */
+/* Copy the part of from [bytes], which belongs at `at` of to [room], that lies inside `to`. */
 static void place_part(char *to, int64_t at, size_t room, const char *from, size_t bytes)
 {
     const int64_t begin = at < 0 ? -at : 0, left = (int64_t)room - at;
@@ -131,7 +131,7 @@ static void place_part(char *to, int64_t at, size_t room, const char *from, size
         memcpy(to + at + begin, from + begin, (size_t)(end - begin));
 }
 
-/* Elements first .. end - 1 of a column, each to its place. */
+/* Copy a column of all elements that bytes at .. at + bytes - 1 touch, each part to its place in `to`; `base` is its place in an element. */
 static hsort_status join_column(const struct disk_deal *deal, const struct deal_column *column, int64_t base,
                                 int64_t at, size_t bytes, char *to)
 {
@@ -169,10 +169,10 @@ hsort_status disk_deal_join(const struct disk_deal *deal, int64_t at, size_t byt
 
 static void make_deal_tag(const struct disk_deal *deal, char *tag)
 {
-    snprintf(tag, TAG_ROOM, "%016" PRIx64 "-dealt", deal->tag); // not the name of what segments go to
+    snprintf(tag, TAG_ROOM, "%016" PRIx64 "-dealt", deal->tag); // differs from the name of what segments go to
 }
 
-/* Remove what a stopped or killed run has left of an output, of this rank if it is to go, and of ranks that there are no more. */
+/* Remove what a stopped or killed run has left of an output: this rank's file, if `own_too`, and the files of ranks that do not exist now. */
 static hsort_status remove_left(const struct comm *comm, const char *path, const char *tag, bool own_too)
 {
     char name[PATH_MAX];
@@ -186,7 +186,7 @@ static hsort_status remove_left(const struct comm *comm, const char *path, const
     int last = comm->rank == 0 && file_is_pattern(path) ? comm->size + RANKS_SKIPPED : 0;
     for (int rank = comm->size; rank < last; rank++) {
         if (file_name_tagged(path, rank, tag, name) != HSORT_OK)
-            continue; // what lies there is no output, and none of this sort's
+            continue; // what lies there is no output of this sort
         file_forget_old(name);
         if (unlink(name) == 0)
             last = rank + 1 + RANKS_SKIPPED;
@@ -196,7 +196,7 @@ static hsort_status remove_left(const struct comm *comm, const char *path, const
     return HSORT_OK;
 }
 
-/* Do the names of two ranks lead to one file, by a link? Each would write all of it. Collective. */
+/* Refuse an output if the names of two ranks lead to one file, by a link: each rank would write all of it. Collective. */
 static hsort_status refuse_common_file(struct comm *comm, const char *path)
 {
     char name[PATH_MAX];
@@ -283,7 +283,7 @@ bool disk_deal_is_full(const struct disk_deal *deal)
     return full;
 }
 
-/* What an earlier call has left, and this one has not opened. */
+/* Remove what an earlier call has left and this one has not opened. */
 static void remove_all_left(const struct comm *comm, const struct disk_deal *deal)
 {
     const struct wanted_outputs outputs = outputs_of(deal->options);

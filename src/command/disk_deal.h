@@ -1,6 +1,6 @@
-/* The end of a sort by way of the disk whose result is not one file of what was sorted: with values, with an index, of each key one
- * (--unique), a file per rank (%r). The sort itself (disk_passes.h) knows nothing of that: what it sorts is one element of all
- * columns, and its segments go to a file of those, DIR/sorted. From there each rank deals its share out:
+/* The end of a sort by way of the disk whose result is not one file of what was sorted: a sort with values, with an index, with one
+ * of each key (--unique), or to a file per rank (%r). The sort itself (disk_passes.h) knows nothing of that. It sorts elements that have
+ * all columns side by side, and its segments go to a file of such elements, DIR/sorted. From there each rank deals its share out:
  *
  *     DIR/sorted     1a0 1c2 | 3b1 7d3        two ranks, elements of a key, a value and a position
  *     -o, -O         1 1, a c  | 3 7, b d
@@ -8,14 +8,15 @@
  *     --unique       1       | 3 7            what differs from the element before
  *     --counts       2       | 1 1
  *
- * So what is stopped or killed goes on as any sort by way of the disk, on any number of ranks, which is then that of the files of
- * %r. A part of the elements counts as dealt out when it is written to all outputs (run_notes.h), which stay under temporary names.
- * With %r only as long as the number of ranks is the same: on another one what goes to which file is another, and it is dealt out again.
+ * So a sort that is stopped or killed goes on like any sort by way of the disk, on any number of ranks; with %r the number of ranks that
+ * ends the sort is the number of files. A part of the elements counts as dealt out when it is written to all outputs (run_notes.h), which
+ * stay under temporary names. With %r that holds only while the number of ranks is the same: on another number other elements go to
+ * each file, and all are dealt out again.
  *
- * Rejected: segments that go to their outputs at once, which saves a reading and a writing where there is no --unique; but all ranks
- * would need each rank's file, and the next start the files of other ranks.
+ * Rejected: segments that go to their outputs at once. That saves a reading and a writing where there is no --unique, but all ranks
+ * would need each rank's file, and the next start would need the files of other ranks.
  *
- * The elements that are dealt out are looked at: they are in order and have the fingerprint of those that were sorted. */
+ * The elements that are dealt out are checked: they must be in order and have the fingerprint of those that were sorted. */
 #ifndef DISK_DEAL_H
 #define DISK_DEAL_H
 
@@ -31,7 +32,7 @@ enum { DEAL_COLUMNS = 3 }; /* what is sorted, values, positions */
 struct deal_column {
     const struct file_in *in; /* borrowed; NULL: positions */
     size_t bytes;
-    const char *path; /* NULL: nobody wants it */
+    const char *path; /* NULL: not wanted */
     enum file_format format;
     hsort_type type;
     const struct npy_element *element; /* or NULL: keys of `type` */
@@ -39,10 +40,10 @@ struct deal_column {
 
 struct disk_deal {
     const struct cli_options *options;
-    const char *main_output; /* after which runs are named: -o, or the first that is there */
+    const char *main_output; /* runs are named after it: -o, or the first output that is given */
     bool by_rank;            /* there is a file per rank */
     bool needed;             /* else the only column goes to its output without being dealt out */
-    bool bare;               /* what was sorted are bare keys, not elements */
+    bool bare;               /* bare keys are sorted, not elements */
     struct record_keys keys; /* of an element */
     struct deal_column column[DEAL_COLUMNS];
     int columns;
@@ -53,12 +54,12 @@ struct disk_deal {
 
     /* written: */
     struct file_out out[FILE_OUTPUTS]; /* open until disk_deal_end() */
-    int column_of[FILE_OUTPUTS];       /* of each; DEAL_COLUMNS: counts */
+    int column_of[FILE_OUTPUTS];       /* of each output; DEAL_COLUMNS: counts */
     int outs;
-    bool kept;           /* all were there, of an earlier call */
-    int64_t kept_pieces; /* which it has dealt out */
-    bool is_full;        /* a disk is, on this rank */
-    bool differs;        /* what was looked at, from what was sorted */
+    bool kept;           /* all outputs were there, from an earlier call */
+    int64_t kept_pieces; /* that an earlier call has dealt out */
+    bool is_full;        /* a disk is full, on this rank */
+    bool differs;        /* what was looked at is not what was sorted */
     bool unique_ok;
     int64_t distinct;
 };
@@ -66,32 +67,32 @@ struct disk_deal {
 /* The output after which runs are named. Not collective. */
 const char *disk_deal_main_output(const struct cli_options *options);
 
-/* What `options` want of these inputs. Not collective.
+/* Fill in what `options` want from these inputs. Not collective.
  *   values   or NULL
  *   bare     keys alone are sorted as such, and not as elements; else `keys` are those of an element */
 void disk_deal_describe(const struct cli_options *options, const struct file_in *in,
                         const struct file_in *values, const struct record_keys *keys, bool bare,
                         struct disk_deal *deal);
 
-/* What a manifest says that is sorted and where it goes to, beside its output: text [room]; --key alone where nothing is dealt out,
- * or "". Collective. Errors agreed: file_output_name()'s, checkpoint_sample()'s. */
+/* text [room] = what a manifest says, beside its output, about what is sorted and where it goes to; if nothing is dealt out, --key
+ * alone, or "". Collective. Errors agreed: file_output_name()'s, checkpoint_sample()'s. */
 hsort_status disk_deal_text(struct comm *comm, const struct disk_deal *deal, char *text, size_t room);
 
-/* Bytes at .. at + bytes - 1 of all elements as they come, of all columns side by side. Any thread. Errors: file_read()'s,
+/* to = bytes at .. at + bytes - 1 of all elements of the input, which have all columns side by side. Any thread. Errors: file_read()'s,
  * HSORT_HOST_MEMORY. */
 hsort_status disk_deal_join(const struct disk_deal *deal, int64_t at, size_t bytes, void *to);
 
-/* Create the outputs, or find those of an earlier call, before the sort; but with --unique, whose sizes are not known then.
+/* Create the outputs, or find those of an earlier call, before the sort; not with --unique, because their sizes are not known then.
  * Collective. Errors agreed: file_resume()'s; HSORT_ARGUMENT: files of two ranks are one. */
 hsort_status disk_deal_open(struct comm *comm, struct disk_deal *deal);
 
-/* The same of so many elements, of which this rank has `mine` from `first` on. */
+/* The same, for `total` elements, of which this rank has `mine` from `first` on. */
 hsort_status disk_deal_create(struct comm *comm, struct disk_deal *deal, int64_t total, int64_t first,
                               int64_t mine);
 
-/* Fill them from `sorted`. Collective.
- *   files    in which is noted what is done
- *   wanted   what those elements are like; NULL: nobody looks
+/* Fill the outputs from `sorted`. Collective.
+ *   files    where it is noted what is done
+ *   wanted   what the sorted elements must be like; NULL: nobody looks
  * Memory   deal->memory_bytes at most.
  * Errors   agreed: the files'; HSORT_HOST_MEMORY; HSORT_MISMATCH; HSORT_STOPPED, without a line. */
 hsort_status disk_deal_out(struct comm *comm, struct disk_deal *deal, const struct file_out *sorted,
@@ -101,8 +102,8 @@ hsort_status disk_deal_out(struct comm *comm, struct disk_deal *deal, const stru
 /* Could this rank not write for want of room? Not collective. */
 bool disk_deal_is_full(const struct disk_deal *deal);
 
-/* Give the outputs their names, after work that ended with `status`; or leave them, where the next call is to go on; or remove them, also
- * those that an earlier call left. Collective. Errors `status`, file_commit()'s. */
+/* After work that ended with `status`: give the outputs their names; or leave them for the next call, if it `stays`; or remove them,
+ * including those that an earlier call left. Collective. Errors `status`, file_commit()'s. */
 hsort_status disk_deal_end(struct comm *comm, struct disk_deal *deal, hsort_status status, bool stays);
 
 #endif

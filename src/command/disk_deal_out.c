@@ -1,11 +1,11 @@
-/* Dealing out (disk_deal.h): each rank reads its pieces of the sorted elements (disk_deal_run.h) in blocks and writes each column of
- * them to its output. Between two blocks ranks agree whether all go on. A piece that is written to all outputs is noted.
+/* Dealing out (disk_deal.h): each rank reads its pieces of the sorted elements (disk_deal_run.h) in blocks and writes each of their
+ * columns to its output. Between two blocks ranks agree whether all go on. A piece that is written to all outputs is noted.
  *
- * With --unique all is read twice, since a rank must know how many elements the pieces before its own keep, and where the next run of
- * equal keys begins:
+ * With --unique everything is read twice, because a rank must know how many elements the pieces before its own keep, and where the next
+ * run of equal keys begins:
  *
  *     sorted     5 5 7 | 7 7 7 | 9         heads      0 2 | - | 6        where runs begin: known after the first reading
- *     kept       5 7   |       | 9         counts     2 4 | - | 1        the last one of a piece: up to the next head of any piece */
+ *     kept       5 7   |       | 9         counts     2 4 | - | 1        the last run of a piece ends at the next head of any piece */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 /* What else is in memory for each element of a block: codes, heads, counts. */
 enum { BESIDE_BYTES = 16 + 8 + 8 };
 
-/* What is done with each piece: at its begin, with each block, at its end. */
+/* What is done with each piece: at its beginning, with each block, at its end. */
 struct deal_work {
     const char *phase;
     void (*begin)(struct deal_run *run);
@@ -61,7 +61,7 @@ static void free_deal_run(struct deal_run *run)
 
 /* ---- Columns of a block -------------------------------------------------------------------------------- */
 
-/* packed [count * bytes] = a column of elements [count], which begins at byte `base` of each. */
+/* packed [count * bytes] = a column of elements [count], which begins at byte `base` of each element. */
 static void pack_column(const struct deal_run *run, size_t base, size_t bytes, int64_t count)
 {
     const size_t width = run->deal->element_bytes;
@@ -70,7 +70,7 @@ static void pack_column(const struct deal_run *run, size_t base, size_t bytes, i
         memcpy(run->packed + (size_t)i * bytes, run->elements + (size_t)i * width + base, bytes);
 }
 
-/* Elements of an output from `first` of all on. */
+/* Write elements of an output, from `first` of all on; or compare them with what it holds. */
 static hsort_status write_dealt(struct deal_run *run, int out, int64_t first, int64_t count, const void *part)
 {
     const struct file_out *file = &run->deal->out[out];
@@ -82,7 +82,7 @@ static hsort_status write_dealt(struct deal_run *run, int out, int64_t first, in
                 : status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", file->path);
 }
 
-/* Elements [count] at run->elements to all outputs but that of counts. */
+/* Write elements [count] at run->elements to all outputs except that of counts. */
 static hsort_status write_columns(struct deal_run *run, int64_t first, int64_t count)
 {
     const struct disk_deal *deal = run->deal;
@@ -137,7 +137,7 @@ static void begin_piece(struct deal_run *run)
     memset(run->sum, 0, sizeof run->sum);
 }
 
-/* All of a piece is written: note what it is like. */
+/* A piece is written: note what it is like. */
 static hsort_status end_piece(struct deal_run *run, int64_t piece)
 {
     const struct verifier *seen = &run->seen, *strict = &run->strict;
@@ -167,7 +167,7 @@ static char *code_at(const struct deal_run *run, int64_t i)
     return run->codes + (size_t)i * (size_t)run->code_bytes;
 }
 
-/* Codes of elements [count], from run->codes[1] on. */
+/* Make codes of elements [count], from run->codes[1] on. */
 static hsort_status make_block_codes(struct deal_run *run, int64_t count)
 {
     struct key_field fields[HSORT_FIELDS_MAX];
@@ -176,7 +176,7 @@ static hsort_status make_block_codes(struct deal_run *run, int64_t count)
                                            run->deal->keys.count, 0, 0);
 }
 
-/* heads [returned] = which elements of the block differ from the one before. */
+/* heads [returned] = which elements of the block have another key than the element before. */
 static int64_t find_heads(struct deal_run *run, int64_t count)
 {
     int64_t found = 0;
@@ -199,7 +199,7 @@ static void begin_counting(struct deal_run *run)
 static hsort_status count_block(struct deal_run *run, int64_t first, int64_t count)
 {
     const bool begins =
-        !run->has_before; // its first element, a head here, is one only if the piece before ends otherwise
+        !run->has_before; // its first element is a head here, but really is one only if the piece before ends with another key
     TRY(read_block(run, first, count));
     TRY(make_block_codes(run, count));
     const int64_t found = find_heads(run, count) - begins;
@@ -221,7 +221,7 @@ static hsort_status end_counting(struct deal_run *run, int64_t piece)
 
 static const struct deal_work count_all = {"count", begin_counting, count_block, end_counting};
 
-/* Runs [count] that have ended, whose codes begin at run->codes[from]. */
+/* Weigh and count runs [count] that have ended; their codes begin at run->codes[from]. */
 static hsort_status end_runs(struct deal_run *run, int64_t from, int64_t count)
 {
     if (run->looks)
@@ -233,7 +233,7 @@ static hsort_status end_runs(struct deal_run *run, int64_t from, int64_t count)
     return HSORT_OK;
 }
 
-/* Of the block that begins at `first`, heads [found] end the runs before them. */
+/* Heads [found] of the block that begins at `first` end the runs before them. */
 static hsort_status end_runs_of_block(struct deal_run *run, int64_t first, int64_t found)
 {
     const bool was_open = run->open_head >= 0;
@@ -250,7 +250,7 @@ static hsort_status end_runs_of_block(struct deal_run *run, int64_t first, int64
     return HSORT_OK;
 }
 
-/* Take from the sum what is there, against which the kept keys with their counts are held. */
+/* Subtract all keys of the block from the sum, to which the kept keys with their counts are added. */
 static hsort_status weigh_block(struct deal_run *run, int64_t count)
 {
     struct engine_inspection all;
@@ -264,7 +264,7 @@ static hsort_status weigh_block(struct deal_run *run, int64_t count)
     return HSORT_OK;
 }
 
-/* Keep the heads [found] alone, of elements and of codes. */
+/* Keep only the heads [found], of elements and of codes. */
 static hsort_status keep_heads(struct deal_run *run, int64_t found)
 {
     const size_t width = run->deal->element_bytes;
@@ -276,7 +276,7 @@ static hsort_status keep_heads(struct deal_run *run, int64_t found)
     return run->looks && found > 0 ? verify_add_elements(&run->strict, run->io.engine, &rows) : HSORT_OK;
 }
 
-/* What is before the piece is known. */
+/* Begin a piece; what is before it is known. */
 static void begin_unique(struct deal_run *run)
 {
     struct counted_piece counted;
@@ -288,7 +288,7 @@ static void begin_unique(struct deal_run *run)
     run->kept = run->ended = 0;
 }
 
-/* There are more heads in a piece, or fewer, than were counted. */
+/* Fail because a piece has more heads, or fewer, than were counted. */
 static hsort_status fail_with_heads(struct deal_run *run)
 {
     return status_fail(HSORT_MISMATCH,
@@ -324,7 +324,7 @@ static const struct deal_work deal_kept = {"deal", begin_unique, deal_unique_blo
 
 /* ---- All pieces: collective ---------------------------------------------------------------------------- */
 
-/* A block of the piece own[*at], of which so many elements are done. */
+/* Do a block of the piece own[*at], of which *done elements are done. */
 static hsort_status take_step(struct deal_run *run, const struct deal_work *work, int64_t *at, int64_t *done)
 {
     const int64_t piece = run->own[*at], left = run->piece[piece].count - *done,
@@ -341,7 +341,7 @@ static hsort_status take_step(struct deal_run *run, const struct deal_work *work
     return work->end(run, piece);
 }
 
-/* Let all ranks go through all pieces that are not noted. */
+/* Let all ranks together go through the pieces that are not noted. */
 static hsort_status go_through(struct deal_run *run, const struct run_note *notes,
                                const struct deal_work *work)
 {
@@ -357,7 +357,7 @@ static hsort_status go_through(struct deal_run *run, const struct run_note *note
             return HSORT_STOPPED;
         const hsort_status status =
             comm_agree(run->comm, step < steps ? take_step(run, work, &at, &done) : HSORT_OK);
-        run->deal->differs = run->deal->differs || status == HSORT_MISMATCH; // on whichever rank
+        run->deal->differs = run->deal->differs || status == HSORT_MISMATCH; // on any rank
         TRY(status);
         if (step < steps)
             progress_bytes(run->progress, work->phase, step + 1, steps, total);
@@ -371,7 +371,7 @@ static int ranks_of_cut(const struct deal_run *run)
     return run->deal->by_rank ? run->comm->size : 0;
 }
 
-/* What each piece keeps, and outputs for that. */
+/* Count what each piece keeps, and create outputs of that size. */
 static hsort_status count_and_create(struct deal_run *run)
 {
     int64_t first, mine;
@@ -383,7 +383,7 @@ static hsort_status count_and_create(struct deal_run *run)
     return disk_deal_create(run->comm, run->deal, run->deal->distinct, first, mine);
 }
 
-/* What earlier calls have dealt out is kept, unless this one wants to look at it and they have not. */
+/* Find what earlier calls have dealt out. It is kept, unless this call wants pieces looked at and the earlier call did not look. */
 static hsort_status find_dealt(struct deal_run *run)
 {
     const struct disk_deal *deal = run->deal;

@@ -9,7 +9,7 @@ _Static_assert(sizeof(struct dealt_piece) <= sizeof((struct run_note *)0)->word,
 
 /* ---- Cutting ------------------------------------------------------------------------------------------- */
 
-/* Where the piece ends that begins at `at`. */
+/* Where the piece ends that begins at `at`; *rank goes on to the first rank whose file begins behind `at`. */
 static int64_t piece_end(const struct deal_run *run, int64_t at, int *rank)
 {
     const int64_t count = run->deal->count, part = run_files_plan(run->files)->part_elements;
@@ -73,7 +73,7 @@ int64_t deal_pieces_take(struct deal_run *run, const struct run_note *notes)
 
 hsort_status deal_pieces_join(struct deal_run *run, struct run_note *notes)
 {
-    // What is noted is so by one rank, or known to all alike.
+    // Each note is made by one rank, or is the same on all.
     return comm_agree(
         run->comm, comm_check(MPI_Allreduce(MPI_IN_PLACE, notes,
                                             (int)(run->pieces * (int64_t)(sizeof *notes / sizeof(uint64_t))),
@@ -135,7 +135,7 @@ static struct dealt_piece dealt_of(const struct deal_run *run, int64_t piece)
     return dealt;
 }
 
-/* Is the beginning of a piece right behind the end of the one before? */
+/* Is the beginning of a piece in order behind the end of the piece before? */
 static bool follows(const struct deal_run *run, const struct dealt_piece *before,
                     const struct dealt_piece *next)
 {
@@ -168,7 +168,7 @@ hsort_status deal_pieces_check(struct deal_run *run, const hsort_check_result *w
     }
     if (!run->unique)
         return HSORT_OK;
-    // As unique_check(): keys rise and none is there twice; with their counts they are the keys that were sorted.
+    // As in unique_check(): keys rise and none occurs twice; with their counts they are the keys that were sorted.
     run->deal->unique_ok = strict && sum[0] == 0 && sum[1] == 0 && sum[2] == 0;
     return run->deal->unique_ok ? HSORT_OK
                                 : report_fail(run->comm, HSORT_MISMATCH,

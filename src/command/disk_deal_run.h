@@ -1,9 +1,9 @@
-/* Inside of dealing out (disk_deal_out.c). The sorted elements are cut into pieces, which are the parts of the sort (run_store.h);
- * with a file per rank they are cut where a rank's file begins as well. A piece is dealt out by one rank, and noted: what is noted
- * is not done again.
+/* The inside of dealing out (disk_deal_out.c). The sorted elements are cut into pieces, which are the parts of the sort (run_store.h);
+ * with a file per rank they are also cut where a rank's file begins. One rank deals a piece out, and notes it: what is noted is not
+ * done again.
  *
- *     pieces        | 0     | 1     | 2     | 3   |        a rank has every second one of those that are not noted,
- *     with %r       | 0   | 1 | 2   |3| 4   | 5   |        or those of its own file
+ *     pieces        | 0     | 1     | 2     | 3   |        ranks take turns at the pieces that are not noted,
+ *     with %r       | 0   | 1 | 2   |3| 4   | 5   |        or each has those of its own file
  *                   rank 0    | rank 1    | rank 2 */
 #ifndef DISK_DEAL_RUN_H
 #define DISK_DEAL_RUN_H
@@ -14,17 +14,17 @@
 
 /* What is noted of a piece that was read to count the keys in it. */
 struct counted_piece {
-    uint64_t heads;     /* elements with another key than the one before, but for the first of the piece */
-    int64_t first_head; /* of these, among all elements, or -1 */
+    uint64_t heads;     /* elements whose key differs from the one before, without the first of the piece */
+    int64_t first_head; /* the first of these, among all elements, or -1 */
     key_code first, last;
 };
 
-/* What is noted of one that was dealt out. */
+/* What is noted of a piece that was dealt out. */
 struct dealt_piece {
     uint64_t looked;           /* 1: the rest means something */
-    uint64_t in_order, strict; /* 1: its elements are, equal ones by position; 1: no key is kept twice */
+    uint64_t in_order, strict; /* 1: its elements are in order, equal ones by position; 1: no key is kept twice */
     uint64_t
-        sum[3]; /* of keys kept, as often as they are counted, less those that are there: unique_weigh() */
+        sum[3]; /* of keys kept, each as often as its count, minus all keys of the piece: unique_weigh() */
     uint64_t fingerprint[2];
     int64_t first_number, last_number;
     key_code first, last;
@@ -35,7 +35,7 @@ struct deal_piece {
     /* with --unique: */
     bool first_is_head;
     int64_t kept_before, kept;
-    int64_t next_head; /* behind it, or the end */
+    int64_t next_head; /* the first head behind the piece, or the end */
 };
 
 struct deal_run {
@@ -46,7 +46,7 @@ struct deal_run {
     struct progress *progress;
     struct record_io io;
     bool looks, unique;
-    bool compares;            /* nothing is written, but held against what is */
+    bool compares;            /* nothing is written; all is compared with what the outputs hold */
     struct deal_piece *piece; /* [pieces] owned, as all below */
     int64_t pieces;
     struct run_note *counted, *dealt; /* [pieces] */
@@ -59,17 +59,17 @@ struct deal_run {
 
     /* of the piece under way: */
     const struct deal_piece *at;
-    struct verifier seen; /* all of them */
+    struct verifier seen; /* all its elements */
 
     /* with --unique: */
     int code_bytes;
-    char *codes;             /* [1 + block] the first is that of the run whose end is not known yet */
+    char *codes;             /* [1 + block] the first belongs to the run whose end is not known yet */
     int64_t *heads, *counts; /* [1 + block] each */
     bool has_before;
     key_code before; /* of the element before the block */
     struct counted_piece found;
     int64_t open_head;      /* where the run begins whose end is not known yet, or -1 */
-    int64_t kept, ended;    /* of those kept: dealt, and counted */
+    int64_t kept, ended;    /* of what the piece keeps: dealt out, and counted */
     struct verifier strict; /* what is kept */
     uint64_t sum[3];
 };
@@ -78,20 +78,21 @@ struct deal_run {
 hsort_status deal_pieces_open(struct deal_run *run);
 void deal_pieces_close(struct deal_run *run);
 
-/* Take this rank's pieces of those that notes [pieces] do not have; NULL: of all. Returns in how many blocks. Not collective. */
+/* Take this rank's share of the pieces that notes [pieces] do not have; NULL: of all pieces. Returns in how many blocks. Not
+ * collective. */
 int64_t deal_pieces_take(struct deal_run *run, const struct run_note *notes);
 
 /* Let all ranks know what each has noted. Collective. Errors HSORT_MPI. */
 hsort_status deal_pieces_join(struct deal_run *run, struct run_note *notes);
 
-/* All pieces are counted: what each keeps, where that goes to, and deal->distinct. Not collective. */
+/* When all pieces are counted: find what each keeps, where that goes to, and deal->distinct. Not collective. */
 void deal_pieces_place(struct deal_run *run);
 
-/* Of what is kept, or else of all: where this rank's begin whose file is its own, and how many they are. Not collective. */
+/* Where the kept elements of this rank's own file begin among all kept elements, and how many they are. Not collective. */
 void deal_pieces_share(const struct deal_run *run, int64_t *first, int64_t *count);
 
-/* All pieces are dealt out: are they `wanted`, and with --unique of each key one? Not collective, but the same on every rank; then
- * the line of comm is written. Errors HSORT_MISMATCH. */
+/* When all pieces are dealt out: are they what is `wanted`, and with --unique one of each key? If not, the line of comm is written. Not
+ * collective, but the same on every rank. Errors HSORT_MISMATCH. */
 hsort_status deal_pieces_check(struct deal_run *run, const hsort_check_result *wanted);
 
 #endif

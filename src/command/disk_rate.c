@@ -20,8 +20,8 @@
 enum {
     REQUEST = BLOCK_REQUEST_BYTES,
     MOST_BYTES = 1 << 30, /* of all ranks, */
-    FREE_SHARE = 16,      /* and of what is free this part at most */
-    SECONDS_MOST = 4      /* each way, and what is under way then */
+    FREE_SHARE = 16,      /* and at most this part of what is free */
+    SECONDS_MOST = 4      /* each way; requests under way are then finished */
 };
 
 /* The file of this rank, and the threads at work on it. */
@@ -29,8 +29,8 @@ struct probe {
     const char *directory;
     int fd;
     struct block_file *blocks;
-    int64_t requests; /* that it has room for */
-    int64_t written;  /* of them */
+    int64_t requests; /* that the file has room for */
+    int64_t written;  /* how many of them */
     bool reads;
     double begin;
     atomic_llong next, done;
@@ -41,7 +41,7 @@ struct probe {
 
 /* ---- the file ------------------------------------------------------------------------------------------ */
 
-/* A file that has a name for no longer than it takes to remove it. */
+/* Open a file that has a name for no longer than it takes to remove it. */
 static int open_and_unlink(const char *directory)
 {
     char name[PATH_MAX];
@@ -63,7 +63,7 @@ static int open_and_unlink(const char *directory)
 
 static hsort_status open_probe(const char *directory, hsort_choice direct_io, struct probe *probe)
 {
-    // Not every file system makes a file without a name; those that do not refuse in ways of their own.
+    // Not every file system can make a file without a name, and each refuses in its own way.
     probe->fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (probe->fd < 0 && errno != ENOENT && errno != EACCES && errno != ENOTDIR)
         probe->fd = open_and_unlink(directory);
@@ -72,7 +72,7 @@ static hsort_status open_probe(const char *directory, hsort_choice direct_io, st
     return block_open_output(directory, probe->fd, direct_io, &probe->blocks);
 }
 
-/* Room for as many requests as may be. */
+/* Reserve room for as many requests as are allowed. */
 static hsort_status reserve_probe(struct probe *probe, int ranks, int64_t *free_bytes)
 {
     struct statvfs facts;
@@ -100,7 +100,7 @@ static void close_probe(struct probe *probe)
 
 /* ---- the work ------------------------------------------------------------------------------------------ */
 
-/* Bytes that no disk can make shorter. */
+/* Fill the words with bytes that no disk can compress. */
 static void fill_randomly(uint64_t *words, uint64_t seed)
 {
     uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
@@ -123,7 +123,7 @@ static void note_failure(struct probe *probe, hsort_status status)
     status_clear();
 }
 
-/* One thread's requests, of those that nobody has taken, until the time is over. */
+/* Make one thread's requests, from those that nobody has taken, until the time is over. */
 static void make_requests(struct probe *probe, void *memory)
 {
     const int64_t most = probe->reads ? probe->written : probe->requests;
@@ -155,7 +155,7 @@ static hsort_status run_requests(struct probe *probe, int threads, void *const *
     return probe->reads ? HSORT_OK : file_sync(probe->directory, probe->fd);
 }
 
-/* One way, on all ranks at once. Collective. */
+/* Measure one way, on all ranks at once. Collective. */
 static hsort_status measure_disk_way(struct comm *comm, struct probe *probe, bool reads, int threads,
                                      void *const *memory, int64_t *bytes, double *bytes_per_second)
 {
@@ -169,7 +169,7 @@ static hsort_status measure_disk_way(struct comm *comm, struct probe *probe, boo
     TRY(comm_agree(comm, status));
     TRY(comm_sum(comm, atomic_load(&probe->done) * REQUEST, bytes));
     TRY(comm_largest(comm, &seconds, 1, &most));
-    if (!reads) // a rank that came late would read what it has not written
+    if (!reads) // a rank that began late must not read what it has not written
         probe->written = atomic_load(&probe->done);
     *bytes_per_second = most > 0 ? (double)*bytes / most : 0;
     return HSORT_OK;
@@ -177,7 +177,7 @@ static hsort_status measure_disk_way(struct comm *comm, struct probe *probe, boo
 
 /* ---- file systems -------------------------------------------------------------------------------------- */
 
-/* The type of the mount that a file lies on, by its device; else the number that the file system has. */
+/* name = the type of the mount that a file lies on, found by its device; otherwise the number of the file system. */
 static void name_system(int fd, char *name, size_t room)
 {
     char line[2 * PATH_MAX], type[32];

@@ -6,7 +6,7 @@
 #include "src/command/launch.h"
 #include "src/command/stop.h"
 
-/* DIR. Not collective. */
+/* name = DIR. Not collective. */
 static hsort_status name_directory(const struct cli_options *options, const char *output, char *name)
 {
     if (!options->checkpoint)
@@ -17,13 +17,13 @@ static hsort_status name_directory(const struct cli_options *options, const char
     return HSORT_OK;
 }
 
-/* A plan of runs stands beside the manifest, or --checkpoint is of a sort in memory. Not collective. */
+/* Is there a plan of runs? Without one, the checkpoint, if there is one, is of a sort in memory. Not collective. */
 static bool plan_is_there(const struct cli_options *options, const char *output)
 {
     char name[PATH_MAX], path[PATH_MAX + 16];
     const char *temporary = options->temporary.count > 0 ? options->temporary.text[0] : NULL;
     if (run_files_name(temporary, output, name) != HSORT_OK) {
-        status_clear(); // to write there fails with that cause
+        status_clear(); // writing there will fail with that cause
         return false;
     }
     snprintf(path, sizeof path, "%s/plan", name);
@@ -49,7 +49,7 @@ hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *optio
     return HSORT_OK;
 }
 
-/* part [PATH_MAX] = DIR/sorted; with --checkpoint, where there may be no room, a name beside the first RUNS. */
+/* part [PATH_MAX] = DIR/sorted; with --checkpoint, because DIR may have no room, a name beside the first RUNS. */
 static hsort_status name_sorted(const struct disk_sort *disk, char *part)
 {
     const struct cli_options *options = disk->options;
@@ -62,7 +62,7 @@ static hsort_status name_sorted(const struct disk_sort *disk, char *part)
     return bytes < PATH_MAX ? HSORT_OK : status_fail(HSORT_IO, "%.200s: is too long a name", runs);
 }
 
-/* Open what segments go to: the output itself, or that file, in which elements of all columns lie. */
+/* Open what segments go to: the output itself, or the file named above, which holds elements of all columns. */
 static hsort_status open_sorted(struct disk_sort *disk, bool *kept)
 {
     const struct cli_options *options = disk->options;
@@ -124,7 +124,7 @@ static hsort_status open_disk_files(struct disk_sort *disk, hsort_order order, s
     deal->memory_bytes = memory_bytes;
     TRY(disk_deal_open(comm, deal));
     const hsort_status opened = comm_agree(comm, run_files_open(comm, &runs, &disk->files));
-    if (opened != HSORT_OK) { // then no rank has them: what ends them is collective
+    if (opened != HSORT_OK) { // then no rank may have them, because ending them is collective
         run_files_close(disk->files);
         disk->files = NULL;
         return opened;
@@ -157,7 +157,7 @@ hsort_status disk_sort_deal(struct disk_sort *disk, const hsort_check_result *wa
                : status;
 }
 
-/* Before the store is open, what an earlier run has made is as that one left it. */
+/* Before the store is open, everything is as the earlier run has left it. */
 bool disk_sort_has_made(const struct disk_sort *disk)
 {
     if (!disk->files || !run_files_are_open(disk->files))
@@ -172,7 +172,7 @@ const struct run_store *disk_sort_store(const struct disk_sort *disk)
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-/* What stays beside the runs, for that line. Returns text [room]. */
+/* text [room] = what stays beside the runs, for the line of a full disk. Returns text. */
 static const char *name_other_rest(const struct disk_sort *disk, char *text, size_t room)
 {
     const bool in_runs = disk->deal.needed && !disk->options->checkpoint;
@@ -184,8 +184,8 @@ static const char *name_other_rest(const struct disk_sort *disk, char *text, siz
     return text;
 }
 
-/* After a failure: the line of the rank that the store knows of; and was a disk full on any rank? Then the line says what stays,
- * and what can be done. Collective. */
+/* After a failure, write the line of the rank that the store knows of. *full = was a disk full on any rank? Then the line also says what
+ * stays, and what can be done. Collective. */
 static hsort_status complete_line(struct disk_sort *disk, hsort_status status, bool *full)
 {
     char line[sizeof disk->comm->error], rest[400];
@@ -208,14 +208,14 @@ static hsort_status complete_line(struct disk_sort *disk, hsort_status status, b
     return report_fail(disk->comm, status, "%s", line);
 }
 
-/* Let go of what stays. */
+/* Close what stays. */
 static void leave_files(struct disk_sort *disk)
 {
     if (disk->has_output)
         file_leave(disk->comm, &disk->out);
 }
 
-/* What this run of the command need not make again, for its report. */
+/* Note for the report what this run of the command need not make again. */
 static void note_kept(struct disk_sort *disk)
 {
     const struct run_files_kept *kept = run_files_kept(disk->files);
@@ -238,7 +238,7 @@ static void remove_files(struct disk_sort *disk)
         checkpoint_remove(disk->comm, &disk->checkpoint);
 }
 
-/* What segments went to, and is not to stay: the output, or DIR/sorted. */
+/* End what segments went to, if it is not to stay: commit the output, or remove DIR/sorted. */
 static hsort_status end_sorted(struct disk_sort *disk, hsort_status status)
 {
     if (disk->has_output && !disk->deal.needed)
@@ -256,7 +256,7 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
     const bool lost = launch_lost(disk->comm, status);
     if (!lost)
         status = complete_line(disk, status, &full);
-    // Of an earlier run what it has made, where this one could not even begin: for lack of memory or room, say.
+    // What an earlier run has made also stays if this run could not even begin, for example for lack of memory or room.
     const bool began = disk->files && run_files_are_open(disk->files);
     const bool stays =
         lost || full || status == HSORT_STOPPED || (status != HSORT_OK && !began && disk->checkpoint.found);
@@ -272,6 +272,6 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
     if (disk->has_checkpoint)
         checkpoint_close(&disk->checkpoint);
     if (!stays && disk->comm->rank == 0 && !disk->options->checkpoint && disk->directory[0])
-        rmdir(disk->directory); // not if something else is in it
+        rmdir(disk->directory); // fails if something else is in it
     return status;
 }

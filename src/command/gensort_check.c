@@ -1,4 +1,4 @@
-/* hypersort check --format gensort: what valsort says of a file of the sort benchmarks, by all ranks. */
+/* hypersort check --format gensort: what valsort says of a file of the sort benchmarks, found by all ranks. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static hsort_status join_shares(struct gensort_run *run, const struct gensort_su
     return status;
 }
 
-/* May the summary be written where it is to be? On rank 0, before the work. */
+/* May the summary be written where it is to go? Asked on rank 0, before the work. */
 static hsort_status check_summary_path(const struct gensort_run *run)
 {
     char name[PATH_MAX];
@@ -73,8 +73,8 @@ static hsort_status check_summary_path(const struct gensort_run *run)
     return path ? file_output_name(path, &run->file, name) : HSORT_OK;
 }
 
-/* valsort knows no summary of no records: an empty file, which adds nothing to those that it stands between in a row, takes the
- * place of one that lay there. Collective. */
+/* Write the summary. valsort knows no summary of no records, so an empty file is written then: it replaces a file that lay there, and
+ * adds nothing to the summaries between which it stands. Collective. */
 static hsort_status write_summary(const struct gensort_run *run)
 {
     unsigned char bytes[GENSORT_SUMMARY_BYTES];
@@ -98,7 +98,7 @@ static hsort_status write_summary(const struct gensort_run *run)
                          comm_agree(comm, comm->rank == 0 ? file_write(&file, 0, length, bytes) : HSORT_OK));
 }
 
-/* On rank 0. */
+/* Print the summary, on rank 0. */
 static hsort_status print_summary(const struct gensort_run *run)
 {
     const struct gensort_summary *all = &run->all;
@@ -132,11 +132,11 @@ static hsort_status print_summary(const struct gensort_run *run)
     return report_flush();
 }
 
-/* run->all = what the file has. Collective. */
+/* run->all = the summary of the whole file. Collective. */
 static hsort_status look_at_shares(struct gensort_run *run)
 {
     struct gensort_summary own;
-    memset(&own, 0, sizeof own); // its padding travels, too
+    memset(&own, 0, sizeof own); // its padding is sent, too
     const double start = MPI_Wtime();
     TRY(comm_agree(run->comm, look_at_share(run, &own)));
     TRY(join_shares(run, &own));

@@ -22,7 +22,7 @@ static const char *value_of(const char *variable)
     return value && *value ? value : NULL;
 }
 
-/* Slurm numbers the tasks of an array as jobs too, but squeue and scancel speak of 4711_3. */
+/* Slurm also numbers the tasks of an array as jobs, but squeue and scancel speak of 4711_3. */
 static void find_slurm(struct job *job)
 {
     const char *array = value_of("SLURM_ARRAY_JOB_ID"), *task = value_of("SLURM_ARRAY_TASK_ID");
@@ -44,14 +44,14 @@ void job_find(struct job *job)
     }
     if (job->scheduler && strcmp(job->scheduler, "slurm") == 0)
         find_slurm(job);
-    for (char *c = job->id; *c; c++) // it stands in lines of a log
+    for (char *c = job->id; *c; c++) // the id appears in lines of a log
         if (iscntrl((unsigned char)*c))
             *c = '?';
 }
 
 /* ---- its hosts ----------------------------------------------------------------------------------------- */
 
-/* job->host [size] = every rank's host, then only those of the ranks that lead their node. On rank 0.
+/* job->host [size] = every rank's host; then only the hosts of the ranks that lead their node stay. On rank 0.
  * Collective. */
 static hsort_status gather_hosts(struct comm *comm, int64_t *leaders, struct job *job)
 {

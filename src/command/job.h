@@ -1,6 +1,6 @@
-/* The job of a scheduler that this command runs in, and the hosts of its ranks. For people who read a report
- * or a log, and for nothing else: no decision rests on what a scheduler's environment says, which ranks and
- * users may have changed. */
+/* The scheduler's job that this command runs in, and the hosts of its ranks. Both are for people who read a report
+ * or a log, and for nothing else: no decision rests on what a scheduler's environment says, because ranks and
+ * users may have changed it. */
 #ifndef JOB_H
 #define JOB_H
 
@@ -9,16 +9,16 @@
 
 struct job {
     const char *scheduler; /* "slurm", "pbs", "lsf", "flux"; NULL outside of a job. Static */
-    char id[64];           /* as its scheduler's commands take it; of a task of an array, ARRAY_TASK; "" outside of a job */
+    char id[64];           /* as the scheduler's commands take it, for a task of an array ARRAY_TASK; "" outside of a job */
     int restarts;          /* how often Slurm has requeued it */
     int hosts;
     char (*host)[sizeof((struct comm *)0)->host]; /* [hosts] in the order of the lowest rank of each; owned */
 };
 
-/* What the environment says of the job; no hosts, so nothing to close. Not collective. */
+/* Find what the environment says of the job. It has no hosts then, so there is nothing to close. Not collective. */
 void job_find(struct job *job);
 
-/* The job, and, on rank 0, the hosts; elsewhere there are none. job_close() frees it, not after an error.
+/* Find the job, and on rank 0 the hosts; other ranks have none. job_close() frees it; not after an error.
  * Collective.
  * Errors   same on every rank: HSORT_HOST_MEMORY, HSORT_MPI. */
 hsort_status job_open(struct comm *comm, struct job *job);

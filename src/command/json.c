@@ -24,7 +24,7 @@ void json_close(struct json *json, char bracket)
     json->comma = true;
 }
 
-/* Bytes of the UTF-8 character that starts at `text`, 0 if there is none (RFC 3629: no overlong form, no
+/* Bytes of the UTF-8 character that starts at `text`; 0 if none starts there (RFC 3629: no overlong form, no
  * surrogate, nothing above U+10FFFF). */
 static int utf8_length(const unsigned char *text)
 {
@@ -35,12 +35,12 @@ static int utf8_length(const unsigned char *text)
                        : lead < 0xf0 ? 3
                        : lead < 0xf5 ? 4
                                      : 0;
-    // The second byte's range is narrower after four of the leads.
+    // The range of the second byte is narrower after four of the leads.
     const unsigned char least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
     const unsigned char most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
     for (int i = 1; i < length; i++)
         if (text[i] < (i == 1 ? least : 0x80) || text[i] > (i == 1 ? most : 0xbf))
-            return 0; // the ending zero, too
+            return 0; // also at the ending zero
     return length;
 }
 

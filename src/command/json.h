@@ -1,4 +1,4 @@
-/* Writes JSON to stdout, member by member. Only what the reports need: objects, arrays, texts, numbers. */
+/* Writes JSON to stdout, member by member. It knows only what the reports need: objects, arrays, texts, numbers. */
 #ifndef JSON_H
 #define JSON_H
 
@@ -13,8 +13,8 @@ struct json {
 void json_open(struct json *json, const char *name, char bracket);
 void json_close(struct json *json, char bracket);
 
-/* A text in quotes; NULL is null. File names may hold any bytes: those that are no UTF-8 become U+FFFD, which
- * every reader takes, unlike a lone surrogate. */
+/* Write a text in quotes; NULL is null. File names may hold any bytes: bytes that are no UTF-8 become U+FFFD, which
+ * every reader accepts, unlike a lone surrogate. */
 void json_text(struct json *json, const char *name, const char *text);
 void json_integer(struct json *json, const char *name, int64_t value);
 void json_real(struct json *json, const char *name, double value); /* finite */

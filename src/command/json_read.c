@@ -71,7 +71,7 @@ static bool take_escape(struct json_cursor *c)
     return kind == 'u' || (kind != '\0' && strchr("\"\\/bfnrt", kind) != NULL);
 }
 
-/* A text, from its first quote on. */
+/* Take a text, from its first quote on. */
 static bool take_string(struct json_cursor *c)
 {
     if (!take_byte(c, '"'))
@@ -87,7 +87,7 @@ static bool take_string(struct json_cursor *c)
 
 static bool take_value(struct json_cursor *c, int depth);
 
-/* An array or an object, from its first bracket on. */
+/* Take an array or an object, from its first bracket on. */
 static bool take_members(struct json_cursor *c, int depth, bool has_names)
 {
     const char close = has_names ? '}' : ']';
@@ -145,7 +145,7 @@ static enum json_kind kind_by_first(char first)
                                           : JSON_NUMBER;
 }
 
-/* The value that begins here, behind blanks; NONE: none does. */
+/* The value that begins here, behind blanks; NONE: no value begins here. */
 static struct json_value next_value(struct json_cursor *c, int depth)
 {
     skip_blanks(c);
@@ -192,7 +192,7 @@ bool json_next(struct json_walk *walk, struct json_value *name, struct json_valu
     return value->kind != JSON_NONE;
 }
 
-/* Is this text, as it is written, the word? Names here have nothing that needs an escape. */
+/* Is this text, as it is written, the word? Names here hold nothing that needs an escape. */
 bool json_is(const struct json_value *value, const char *text)
 {
     const size_t length = strlen(text);
@@ -223,7 +223,7 @@ double json_number(const struct json_value *value, double otherwise)
 
 /* ---- texts --------------------------------------------------------------------------------------------- */
 
-/* The number that \uXXXX stands for, from its X on. */
+/* The number that \uXXXX stands for; digits: from its first X on. */
 static unsigned escape_number(const char *digits)
 {
     unsigned number = 0;
@@ -232,7 +232,7 @@ static unsigned escape_number(const char *digits)
     return number;
 }
 
-/* Put a character into `to`, and say of how many bytes it is. */
+/* Put a character into `to`. Returns its length in bytes. */
 static size_t put_utf8(unsigned code, char *to)
 {
     const size_t more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
@@ -243,7 +243,8 @@ static size_t put_utf8(unsigned code, char *to)
     return more + 1;
 }
 
-/* The character at `from`, which may be written as an escape; `from` moves behind it. A lone surrogate is U+FFFD. */
+/* to = the character at *from, which may be written as an escape; *from moves behind it. A lone surrogate becomes U+FFFD. Returns its
+ * length in bytes. */
 static size_t take_character(const char **from, const char *end, char *to)
 {
     const char *at = *from;
@@ -281,7 +282,7 @@ const char *json_string(const struct json_value *value, char *to, size_t bytes)
         while (from < end && length + 4 < bytes)
             length += take_character(&from, end, to + length);
         while (from < end && length > 0 &&
-               ((unsigned char)*from & 0xc0) == 0x80) { // cut inside of a character
+               ((unsigned char)*from & 0xc0) == 0x80) { // cut inside a character
             length--;
             if (((unsigned char)to[length] & 0xc0) == 0xc0)
                 break;

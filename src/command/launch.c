@@ -7,7 +7,7 @@
 #include "kernels/base/checksum.h"
 #include "kernels/base/host_cores.h"
 
-/* Names under which launchers say how many tasks they started, and which one this is. */
+/* Names under which launchers say how many tasks they started, and which task this is. */
 static const struct {
     const char *tasks, *task;
 } launchers[] = {
@@ -18,7 +18,7 @@ static const struct {
 
 bool launch_is_launched(void)
 {
-    // One for each launcher, of those that it sets in every task.
+    // For each launcher, one of the variables that it sets in every task.
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_RANK",    "PMIX_RANK",
                                         "SLURM_PROCID",         "PALS_RANKID", "FLUX_TASK_RANK",
                                         "JSM_NAMESPACE_RANK"};
@@ -49,7 +49,7 @@ hsort_status launch_check(int size, int *task)
     return HSORT_OK;
 }
 
-/* Where rank 0 was given another command than this one, which parsed its own with success. */
+/* Compare the command of this rank, which was parsed with success, with that of rank 0. */
 static hsort_status compare_with_rank_0(const struct cli_options *options, const uint64_t *mine,
                                         const uint64_t *first)
 {
@@ -87,8 +87,8 @@ hsort_status launch_agree(struct comm *comm, const struct cli_options *options, 
     return comm_agree(comm, parsed == HSORT_OK ? compare_with_rank_0(options, digest, first) : parsed);
 }
 
-/* True if every rank comes here within ten seconds. After an MPI failure it tells ranks that all know of it,
- * which can end in good order, from ranks of which some may wait for others for ever. Collective. */
+/* True if every rank comes here within ten seconds. After an MPI failure this tells two cases apart: all ranks know of the failure and
+ * can end in good order, or some may wait for others for ever. Collective. */
 static bool come_together(struct comm *comm)
 {
     const double patience_seconds = 10;
@@ -100,7 +100,7 @@ static bool come_together(struct comm *comm)
         return false;
     while (MPI_Test(&request, &arrived, MPI_STATUS_IGNORE) == MPI_SUCCESS && !arrived) {
         if (MPI_Wtime() - start > patience_seconds)
-            return false; // the request stays behind: nothing but MPI_Abort() follows
+            return false; // the request is left behind, because only MPI_Abort() follows
         nanosleep(&nap, NULL);
     }
     return arrived;

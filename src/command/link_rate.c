@@ -5,7 +5,7 @@
 
 enum { LINK_BYTES = 64 << 20, TIMES = 5, WAYS = 2 };
 
-/* This rank's GPU; 0 comes in, 1 goes out. */
+/* This rank's GPU; way 0 goes in, way 1 goes out. */
 struct link {
     struct engine *engine;
     void *host[WAYS], *device[WAYS];
@@ -46,7 +46,7 @@ static hsort_status copy_once(const struct link *link, bool in, bool out)
     return status;
 }
 
-/* The fastest of some times on each rank, of which the slowest rank counts. Collective. */
+/* *rate = the rate of the slowest rank; the fastest of several times counts on each rank. Collective. */
 static hsort_status measure_link_way(struct comm *comm, const struct link *link, bool in, bool out,
                                      double *rate)
 {

@@ -1,4 +1,4 @@
-/* How fast the links between host memory and the ranks' GPUs are, for `info`: what a sort in two passes is limited by. */
+/* How fast the links between host memory and the ranks' GPUs are, for `info`: they limit a sort in two passes. */
 #ifndef LINK_RATE_H
 #define LINK_RATE_H
 
@@ -8,7 +8,7 @@
 /* Bytes per second of one rank, the least of all ranks, while all of them copy. 0: not measured. */
 struct link_rate {
     double in, out; /* one way alone */
-    double both;    /* each way, while both go */
+    double both;    /* each way, while both ways are busy */
 };
 
 /* Measure, from and to pinned memory. Collective.
@@ -18,7 +18,7 @@ struct link_rate {
  * Errors   agreed: HSORT_CUDA, HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY. */
 hsort_status link_rate_measure(struct comm *comm, int gpu, struct link_rate *rate);
 
-/* A line, and a member of an object: null if not measured. */
+/* Print a line, or nothing if not measured; put a member of an object, null if not measured. */
 void link_rate_print(const struct link_rate *rate);
 void link_rate_json(struct json *json, const struct link_rate *rate);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "src/command/report.h"
 
-/* Colours of phases, p0 to p8, and of spans, s0 to s5, tell apart who sees few colours, on a light and on a dark ground. */
+/* People who see few colours can tell the colours of phases, p0 to p8, and of spans, s0 to s5, apart, on a light and on a dark ground. */
 static const char style[] =
     ":root{--ink:#1c2733;--soft:#5b6b7a;--line:#d8dee4;--ground:#fff;--panel:#f5f7f9;--wait:#c3ccd5;--frame:#"
     "9fb0c0}\n"
@@ -45,7 +45,7 @@ static const char style[] =
     "var(--wait)}\n"
     ".bad{color:#d0433f;font-weight:600}";
 
-/* Have room for `more` bytes and a zero behind them. */
+/* Make room for `more` bytes and a zero behind them. */
 static bool has_room(struct page *page, size_t more)
 {
     if (page->lacks_memory)
@@ -74,7 +74,7 @@ void page_add(struct page *page, const char *format, ...)
     va_end(args);
 }
 
-/* Bytes of the character at `at`; *allowed: it is one that HTML and XML can have. Of what is no UTF-8, a byte. */
+/* Bytes of the character at `at`; *allowed: HTML and XML can have it. Of bytes that are no UTF-8, one. */
 static size_t character_bytes(const unsigned char *at, bool *allowed)
 {
     *allowed = *at == '\n' || *at == '\t' || (*at >= ' ' && *at < 0x7f);
@@ -144,7 +144,7 @@ void page_free(struct page *page)
     *page = (struct page){.text = NULL};
 }
 
-/* Round steps: 1, 2 or 5 times a power of ten, at most 10 of them. */
+/* A round step: 1, 2 or 5 times a power of ten, with at most 10 steps. */
 static double axis_step(double most)
 {
     const double power = pow(10, floor(log10(most)));

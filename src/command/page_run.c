@@ -23,12 +23,12 @@ static const char *text_of(const struct json_value *object, const char *name, ch
 bool is_run_report(const struct json_value *run)
 {
     const struct json_value phases = json_member(run, "phases"), ranks = json_member(run, "ranks");
-    const bool writes = json_member(run, "output").kind != JSON_NONE; // as select does not
+    const bool writes = json_member(run, "output").kind != JSON_NONE; // select does not
     return writes && phases.kind == JSON_OBJECT && ranks.kind == JSON_NUMBER &&
            number_of(run, "schema_version") == 1;
 }
 
-/* Elements that were sorted or gathered, and what they are called. */
+/* The number of elements that were sorted or gathered, and what they are called. */
 static double elements_of(const struct json_value *run, const char **word)
 {
     static const char *const words[] = {"keys", "records", "elements"};
@@ -40,7 +40,7 @@ static double elements_of(const struct json_value *run, const char **word)
     return 0;
 }
 
-/* Bytes of what was sorted, values with their keys. */
+/* Bytes of what was sorted, including values. */
 static double bytes_of(const struct json_value *run)
 {
     const char *word;
@@ -81,7 +81,7 @@ static void fact(struct page *page, const char *name, const char *text)
     page_add(page, "</tr>\n");
 }
 
-/* The texts of a list, one behind the other; of many the first. */
+/* Add a row with the texts of a list, one behind the other; if there are many, only the first ones. */
 static void fact_list(struct page *page, const char *name, const struct json_value *list)
 {
     enum { SHOWN = 16 };
@@ -202,19 +202,19 @@ static void show_facts(struct page *page, const struct json_value *run)
 
 /* ---- phases -------------------------------------------------------------------------------------------- */
 
-/* A phase over the ranks; that of the report where it has nothing of single ones. */
+/* A phase over all ranks. */
 struct phase_spread {
     char name[64];
     double least, most, sum;
     int slowest;
-    bool beside; /* it runs beside others, which have its time as well */
+    bool beside; /* it runs beside other phases, whose times include its time */
 };
 
 struct phase_table {
     struct phase_spread phase[PHASES_MOST];
     int count, ranks;
-    double longest; /* of a rank, all phases that run one behind the other */
-    double all;     /* of all ranks */
+    double longest; /* the longest time of a rank in all phases that run one after the other */
+    double all;     /* the same times of all ranks, added up */
 };
 
 /* In two passes files are read and written beside the sort. */
@@ -291,7 +291,7 @@ static void show_phase_table(struct page *page, const struct phase_table *table)
     page_add(page, "</table>\n");
 }
 
-/* Of a report of an earlier version, which has the slowest rank of each phase alone. */
+/* Show the phases of a report of an earlier version, which has only the slowest rank of each phase. */
 static void show_phases_alone(struct page *page, const struct json_value *run)
 {
     static const char *const lists[] = {"phases", "parts"};
@@ -322,18 +322,18 @@ static double x_of(double seconds, double most)
     return LEFT + seconds / most * (WIDTH - LEFT - RIGHT);
 }
 
-/* "3, node7, GPU 0": without the host's domain, and where that is long, cut. */
+/* Add a label such as "3, node7, GPU 0": the host without its domain, and cut if it is long. */
 static void add_rank_label(struct page *page, const struct json_value *rank, double y)
 {
     enum { SHOWN = 18 };
     char host[TEXT];
     const struct json_value gpu = json_member(rank, "gpu");
     text_of(rank, "host", host);
-    if (host[0] < '0' || host[0] > '9') // of an address all counts
+    if (host[0] < '0' || host[0] > '9') // all of an address counts
         host[strcspn(host, ".")] = '\0';
     const bool cut = strlen(host) > SHOWN;
     size_t end = cut ? SHOWN - 1 : strlen(host);
-    while (cut && end > 0 && ((unsigned char)host[end] & 0xc0) == 0x80) // inside of a character
+    while (cut && end > 0 && ((unsigned char)host[end] & 0xc0) == 0x80) // inside a character
         end--;
     host[end] = '\0';
     page_add(page, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.0f, ", LEFT - 8, y,
@@ -372,7 +372,7 @@ static void add_rank_bars(struct page *page, const struct phase_table *table, co
                  y + height - 2, report_time(at, time));
 }
 
-/* Rows as high as fits a page that can be looked at; of many ranks every so manieth has its name. */
+/* Add a row for each rank, as high as fits a page that can be looked at; if there are many ranks, only every n-th has its name. */
 static void show_rank_bars(struct page *page, const struct json_value *run, const struct phase_table *table)
 {
     const struct json_value per_rank = json_member(run, "per_rank");
@@ -448,7 +448,7 @@ static void show_paths(struct page *page, const struct json_value *run)
                  report_figure(number_of(run, "crossed_bytes"), "B", all), number_of(run, "bytes_per_crossed_key"));
 }
 
-/* A row of what there was beside the least that can be; `why` is our own. */
+/* Add a row that shows what there was beside the least that there can be; `why` is our own text. */
 static void add_floor(struct page *page, const char *what, const char *was, const char *least, double times,
                       const char *why)
 {
@@ -464,8 +464,9 @@ static bool is_text(const struct json_value *run, const char *name)
     return json_member(run, name).kind == JSON_TEXT;
 }
 
-/* Is all that is read the input, and all that is written the output, but for runs? An index is a file more, of --unique not all is
- * written, and what is dealt out to several files is read and written once more. */
+/* Apart from runs, is everything that is read the input, and everything that is written the output? Not so with an index, which is one
+ * more file; with --unique, which does not write everything; and with results that are dealt out to several files, which are read and
+ * written once more. */
 static bool has_files_alone(const struct json_value *run)
 {
     const struct json_value output = json_member(run, "output");
@@ -502,10 +503,10 @@ static void show_floors(struct page *page, const struct json_value *run, const s
     page_add(page, "</table>\n");
 }
 
-/* It may name thousands of files. */
+/* Show the command, which may name thousands of files. */
 static void show_command(struct page *page, const struct json_value *run)
 {
-    enum { SPARE = 8 }; // of json_string()
+    enum { SPARE = 8 }; // that json_string() needs
     const struct json_value command = json_member(run, "command");
     const size_t bytes = command.length + SPARE;
     char *text = command.kind == JSON_TEXT ? malloc(bytes) : NULL;

@@ -4,8 +4,8 @@
  *                                          | load     | local sort | exchange ...        |        depth 1
  *                            stream work              | sort |       | merge |
  *
- * The file is walked twice, for the rows and for what is in them; nothing but a few words of each row is kept, so a trace of
- * millions of spans is drawn as well. Spans too short to be seen are drawn together. */
+ * The file is walked twice, once for the rows and once for what is in them. Only a few words of each row are kept, so a trace of
+ * millions of spans can be drawn, too. Spans too short to be seen are drawn together. */
 #include "src/command/page_timeline.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "src/command/report.h"
 
 enum {
-    DEPTHS = 8,  /* that are drawn at most, and kept apart */
+    DEPTHS = 8,  /* drawn and told apart at most */
     NAMES = 256, /* of spans */
     TEXT = 128,
     LEFT = 190,
@@ -23,7 +23,7 @@ enum {
     RANK_GAP = 8
 };
 
-/* Kinds of spans, by their colours: s0 and so on. X(kind, what it is called) */
+/* Kinds of spans, in the order of their colours, s0 and so on. X(kind, what it is called) */
 #define SPAN_KIND_LIST(X)                 \
     X(SPAN_FRAME, "phases, and the rest") \
     X(SPAN_WORK, "work on keys")          \
@@ -39,7 +39,7 @@ enum span_kind {
         SPAN_KINDS
 };
 
-/* Spans drawn together on one row, as they are too short. */
+/* Spans that are drawn together on one row, because they are too short. */
 struct crowd {
     double begin, end;
     int64_t count;
@@ -52,17 +52,17 @@ struct track {
     char name[32];
     int depths; /* that its spans have */
     double y;   /* of its first row */
-    /* of the walk: the spans that are open, by their ends, and what of their time is not their parts' */
+    /* of the walk: the open spans, with their ends, and the part of their time that no inner span has */
     int open;
     double end[DEPTHS], self[DEPTHS];
     int name_of[DEPTHS];
     struct crowd crowd[DEPTHS];
 };
 
-/* A name of spans, and where time went by it. */
+/* A name of spans, and the time that went into them. */
 struct span_name {
     char text[64];
-    double self; /* us, over all threads of the host and over all streams */
+    double self; /* us, on all threads of the host, or on all streams */
     int64_t count;
     bool is_of_stream;
 };
@@ -72,9 +72,9 @@ struct timeline {
     const struct json_value *trace;
     struct track *tracks; /* [count] owned */
     int count, room;
-    int last; /* track that was found */
+    int last; /* the track that was found last */
     int64_t ranks;
-    int shown; /* depths */
+    int shown; /* depths that are shown */
     double most;
     struct span_name names[NAMES];
     int name_count;
@@ -147,7 +147,7 @@ static enum span_kind kind_of_span(const char *name)
                                                                        : SPAN_FRAME;
 }
 
-/* The track of an event; a new one if there is none yet. -1: no memory. */
+/* Find the track of an event, or add one if there is none yet. -1: no memory. */
 static int find_track(struct timeline *t, int64_t rank, int64_t thread)
 {
     for (int i = 0; i < t->count; i++) {
@@ -175,7 +175,7 @@ static int find_span_name(struct timeline *t, const char *text, bool is_of_strea
         if (t->names[i].is_of_stream == is_of_stream && strcmp(t->names[i].text, text) == 0)
             return i;
     if (t->name_count == NAMES)
-        return NAMES - 1; // the last one is of all others, too
+        return NAMES - 1; // the last name also stands for all others
     t->names[t->name_count] = (struct span_name){.is_of_stream = is_of_stream};
     snprintf(t->names[t->name_count].text, sizeof t->names->text, "%.63s", text);
     return t->name_count++;
@@ -201,7 +201,7 @@ static void draw_crowd(struct timeline *t, struct track *track, int depth)
     crowd->count = 0;
 }
 
-/* One that is too short joins those just before it. */
+/* Let a span that is too short join the short spans just before it. */
 static void join_crowd(struct timeline *t, struct track *track, int depth, double x, double end,
                        enum span_kind kind)
 {
@@ -214,7 +214,7 @@ static void join_crowd(struct timeline *t, struct track *track, int depth, doubl
     crowd->kind = (int)kind;
 }
 
-/* What a span says, behind its name. */
+/* Add what a span says, behind its name. */
 static void add_args(struct page *page, const struct json_value *event)
 {
     static const char *const words[] = {"to", "from", "keys"}, *const bytes[] = {"bytes", "sent", "received"};
@@ -257,7 +257,7 @@ static void draw_span(struct timeline *t, struct track *track, int depth, const 
 
 /* ---- walks --------------------------------------------------------------------------------------------- */
 
-/* End the innermost of a track that is open. */
+/* End the innermost open span of a track. */
 static void close_span(struct timeline *t, struct track *track)
 {
     const int depth = --track->open;
@@ -265,7 +265,7 @@ static void close_span(struct timeline *t, struct track *track)
         t->names[track->name_of[depth]].self += track->self[depth];
 }
 
-/* Spans of a track come in the order in which they begin, those around others first. */
+/* Walk over a span. The spans of a track come in the order in which they begin, outer spans first. */
 static void walk_span(struct timeline *t, struct track *track, const struct json_value *event)
 {
     const struct json_value value = json_member(event, "name");
@@ -298,7 +298,7 @@ static void end_track(struct timeline *t, struct track *track)
         draw_crowd(t, track, depth);
 }
 
-/* The name of a track, from an event that tells it. */
+/* Take the name of a track from an event that tells it. */
 static void name_track(struct track *track, const struct json_value *event)
 {
     const struct json_value args = json_member(event, "args"), name = json_member(&args, "name");
@@ -339,13 +339,13 @@ static int compare_tracks(const void *a, const void *b)
     return (left->thread > right->thread) - (left->thread < right->thread);
 }
 
-/* Of many ranks fewer depths: those of phases, which can be compared. */
+/* With many ranks fewer depths are shown: those of phases, which can be compared. */
 static int depths_shown(int64_t ranks)
 {
     return ranks <= 4 ? 5 : ranks <= 16 ? 3 : 2;
 }
 
-/* Give each track its place. Returns where the last one ends. */
+/* Give each track its place. Returns where the last track ends. */
 static double place_tracks(struct timeline *t)
 {
     double y = PAGE_AXIS;
@@ -391,7 +391,7 @@ static void add_kinds(struct page *page)
     page_add(page, "</p>\n");
 }
 
-/* What the file says of itself: how far times of ranks may be off, and what is lost. */
+/* Add what the file says about itself: how far times of ranks may be off, and how much is lost. */
 static void add_errors(const struct timeline *t)
 {
     const struct json_value other = json_member(t->trace, "otherData"), ranks = json_member(&other, "ranks");
@@ -475,7 +475,7 @@ static void draw_timeline(struct timeline *t)
 
 hsort_status page_timeline(struct page *page, const struct json_value *trace)
 {
-    static struct timeline t; // its names are too many for a stack
+    static struct timeline t; // its names take too much room for a stack
     t = (struct timeline){.page = page, .trace = trace};
     const hsort_status status = walk_events(&t);
     t.shown = depths_shown(t.ranks);

@@ -60,7 +60,7 @@ hsort_status plan_disk_add(struct plan_disk *disk, struct disk_question question
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
 
-/* What is free where runs would lie. */
+/* Print how much is free where runs would lie. */
 static void print_temporary(const struct cli_texts *temporary)
 {
     for (int i = 0; i < temporary->count; i++) {

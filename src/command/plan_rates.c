@@ -18,7 +18,7 @@ hsort_status plan_rates_take(const struct cli_options *options, hsort_rates *rat
     TRY(hsort_rates_init(rates, sizeof *rates, options->sort.engine, options->sort.transport));
     rates->engine_bytes = (double)options->sort.device_memory_limit;
     for (int i = 0; i < HSORT_RATES; i++) {
-        // --sort-gkeys is of the file's type.
+        // --sort-gkeys counts keys of the file's type.
         const double given = options->rates[i == HSORT_RATE_SORT_8 ? HSORT_RATE_SORT_4 : i];
         if (given > 0) {
             rates->value[i] = given;

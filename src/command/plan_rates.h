@@ -1,4 +1,4 @@
-/* The rates by which `plan` reckons: given, or defaults. Nothing here is collective. */
+/* The rates by which `plan` reckons: given ones, or defaults. Nothing here is collective. */
 #ifndef PLAN_RATES_H
 #define PLAN_RATES_H
 
@@ -8,7 +8,7 @@
 /* rates [1] is written. Errors hsort_rates_init()'s. */
 hsort_status plan_rates_take(const struct cli_options *options, hsort_rates *rates);
 
-/* Of a node, where `ranks` are planned for. */
+/* The ranks of a node, if `ranks` are planned for. */
 int plan_ranks_per_node(const struct cli_options *options, int ranks);
 
 void plan_rates_print(const hsort_rates *rates);

@@ -10,11 +10,11 @@
 #include "src/command/report.h"
 #include "src/library/plan_elements.h"
 
-/* What so many ranks would take. */
+/* What a number of ranks would take. */
 struct ranks_plan {
-    bool in_one_pass; /* else nothing is known but memory, and what goes by way of the disk */
+    bool in_one_pass; /* else only memory, and what goes by way of the disk, is known */
     double engine_bytes;
-    const char *sorted; /* what is, for texts */
+    const char *sorted; /* what is sorted, for texts */
     struct elements_plan sort;
 };
 
@@ -23,7 +23,7 @@ struct records_plan {
     struct file_in file;
     struct record_keys keys;
     size_t value_bytes;   /* 0: no values */
-    size_t element_bytes; /* of what is sorted by way of the disk */
+    size_t element_bytes; /* of an element as it is sorted by way of the disk */
     hsort_rates rates;
     struct plan_disk disk;
     struct ranks_plan of[CLI_RANKS_MAX]; /* as plan_disk has them */
@@ -41,7 +41,7 @@ int plan_deal_reads(const struct cli_options *options)
     return options->unique ? 2 : deals ? 1 : 0;
 }
 
-/* Of the rank that has most. */
+/* The records of the rank that has most. */
 static int64_t most_records(const struct records_plan *plan, int ranks)
 {
     return plan->file.count / ranks + (plan->file.count % ranks != 0);
@@ -72,7 +72,7 @@ static struct planned_elements planned_calls(const struct records_plan *plan)
     return e;
 }
 
-/* --unique of bare keys sorts these alone, in memory, as a sort without it does. */
+/* --unique of bare keys sorts only the keys, in memory, as a sort without it does. */
 static hsort_status plan_bare_keys(const struct records_plan *plan, int ranks, int ranks_per_node,
                                    bool by_disk, struct ranks_plan *of)
 {
@@ -92,7 +92,7 @@ static hsort_status plan_bare_keys(const struct records_plan *plan, int ranks, i
     return HSORT_OK;
 }
 
-/* What one pass takes, if that is what the sort does. */
+/* Add what one pass takes, if the sort takes one pass. */
 static hsort_status add_one_pass(struct records_plan *plan, int i, bool by_disk)
 {
     const struct cli_options *options = plan->options;
@@ -134,7 +134,7 @@ static hsort_status add_ranks(struct records_plan *plan, int i)
 
 /* ---- reports ------------------------------------------------------------------------------------------- */
 
-/* How it is sorted, and what that costs. */
+/* Print how the sort goes in one pass, and what that costs. */
 static void print_one_pass(const struct ranks_plan *of, int ranks)
 {
     const struct hsort_plan_exchange *cost = &of->sort.cost;
@@ -240,7 +240,7 @@ static void print_records_json(const struct records_plan *plan)
 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
-/* Rank 0's part. */
+/* Make and print the plans, on rank 0. */
 static hsort_status plan_and_print(struct records_plan *plan)
 {
     const struct cli_options *options = plan->options;
@@ -265,7 +265,7 @@ static hsort_status look_at_values(struct comm *comm, struct records_plan *plan)
     return HSORT_OK;
 }
 
-/* The inputs: collective. */
+/* Open the inputs. Collective. */
 static hsort_status open_inputs(struct comm *comm, struct records_plan *plan)
 {
     const struct cli_options *options = plan->options;

@@ -5,13 +5,13 @@
 #include "src/command/cli.h"
 #include "src/command/launch.h"
 
-/* Is it a sort of those? Not collective. */
+/* Do the options ask for such a sort? Not collective. */
 bool plan_is_of_elements(const struct cli_options *options);
 
-/* How often what is sorted by way of the disk would be read to be dealt out to several files; 0: it would not be. Not collective. */
+/* How often would the result of a sort by way of the disk be read to be dealt out to several files? 0: it would not be. Not collective. */
 int plan_deal_reads(const struct cli_options *options);
 
-/* Memory, and the way by the disk; of times those of that way alone. Rank 0 prints. Collective.
+/* Plan such a sort: memory, one pass, and by way of the disk. Rank 0 prints. Collective.
  * Errors agreed: file_open()'s; HSORT_ARGUMENT: the key; disk_rate_measure()'s. */
 hsort_status plan_records(struct comm *comm, const struct cli_options *options);
 

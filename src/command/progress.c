@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A bar stands on the terminal, of which there is one. */
+/* A bar stands on the terminal; there is only one terminal. */
 static bool bar_stands;
 
 enum progress_form progress_choose(enum progress_choice choice, int rank)
@@ -45,7 +45,7 @@ const char *progress_size(int64_t bytes, char *text)
     return progress_size_real((double)bytes, text);
 }
 
-/* Note that `done` of `total` are done at `now`; is a line due? */
+/* Note that `done` of `total` are done at `now`. Is a line due? */
 static bool is_due(struct progress *progress, double now, const char *phase, int64_t done, int64_t total)
 {
     const double first_interval = 1, last_interval = 10, bar_interval = 0.2;
@@ -67,7 +67,7 @@ static bool is_due(struct progress *progress, double now, const char *phase, int
     return true;
 }
 
-/* Nobody is told when it fails: there is no other place to say so, and a sort goes on without its log. */
+/* Nobody is told if this fails: there is no other place to say so, and a sort goes on without its log. */
 static void write_all(const char *text, int length)
 {
     for (int at = 0; at < length;) {
@@ -86,7 +86,7 @@ void progress_clear(void)
     bar_stands = false;
 }
 
-/* Write one line, in one chunk, which stays whole among those that other processes write to the same log. */
+/* Write one line, in one call, so that it stays whole among lines that other processes write to the same log. */
 static void write_line(const struct progress *progress, double now, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -107,7 +107,7 @@ static void write_line(const struct progress *progress, double now, const char *
     write_all(line, length);
 }
 
-/* Bytes per second since the first call of the phase; 0: not known, as at that call. */
+/* Bytes per second since the first call of the phase; 0: not known, for example at that call. */
 static double bytes_per_second(const struct progress *progress, double now, int64_t done, int64_t total)
 {
     const double seconds = now - progress->phase_start;
@@ -116,7 +116,7 @@ static double bytes_per_second(const struct progress *progress, double now, int6
     return rate > 0 && rate < 1e18 ? rate : 0;
 }
 
-/* "  (1.21 GiB/s)", or "" where there is none. text is [32]. Returns text. */
+/* "  (1.21 GiB/s)", or "" if the rate is not known. text is [32]. Returns text. */
 static const char *rate_text(const struct progress *progress, double now, int64_t done, int64_t total,
                              char *text)
 {
@@ -128,7 +128,7 @@ static const char *rate_text(const struct progress *progress, double now, int64_
     return text;
 }
 
-/* "  4:02 left", if what is left takes as long as what is done has; "": not known. text is [32]. Returns text. */
+/* "  4:02 left", reckoned with the speed so far; "": not known. text is [32]. Returns text. */
 static const char *left_text(const struct progress *progress, double now, int64_t done, int64_t total,
                              char *text)
 {
@@ -147,8 +147,8 @@ static const char *left_text(const struct progress *progress, double now, int64_
     return text;
 }
 
-/* Draw the bar, `what` and the time left behind it. Where the terminal is too narrow the bar goes first, then the end of the
- * line: what would begin a second line could not be removed. */
+/* Draw the bar, and behind it `what` and the time left. If the terminal is too narrow, the bar is dropped first, then the end of the
+ * line, because a second line could not be removed again. */
 static void draw_bar(const struct progress *progress, double now, int64_t done, int64_t total,
                      const char *what)
 {
@@ -172,7 +172,7 @@ static void draw_bar(const struct progress *progress, double now, int64_t done, 
     bar_stands = true;
 }
 
-/* A phase of bytes, as a bar. */
+/* Draw a phase of bytes as a bar. */
 static void draw_bytes(const struct progress *progress, double now, int64_t done, int64_t total)
 {
     char what[80], all[16], part[16], rate[16];
@@ -187,7 +187,7 @@ static void draw_bytes(const struct progress *progress, double now, int64_t done
 
 static void leave_phase(struct progress *progress)
 {
-    progress->phase[0] = '\0'; // the next one may have the same name: of a second file
+    progress->phase[0] = '\0'; // the next phase may have the same name, for a second file
     progress_clear();
 }
 

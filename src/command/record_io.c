@@ -35,7 +35,7 @@ hsort_status record_io_open_values(struct comm *comm, const struct cli_options *
 {
     const struct file_source source = {.paths = &options->values,
                                        .paths_count = 1,
-                                       .format = options->value_bytes > 0 // which says that it is raw
+                                       .format = options->value_bytes > 0 // it says that the file is raw
                                                      ? file_format_resolve(options->values, FILE_AUTO)
                                                      : FILE_AUTO,
                                        .raw_word = "--value-bytes BYTES",
@@ -79,7 +79,7 @@ void record_io_close(struct record_io *io)
     io->engine = NULL;
 }
 
-/* engine_transfer.move: of a struct file_in, or of a struct file_out. */
+/* engine_transfer.move: from a struct file_in, or to or from a struct file_out. */
 static hsort_status read_elements(void *file, int64_t at, size_t bytes, void *host)
 {
     return file_read_at(file, at, bytes, host);
@@ -135,7 +135,7 @@ hsort_status record_io_write(struct record_io *io, const struct file_out *file, 
     return HSORT_OK;
 }
 
-/* memory = elements of an output. */
+/* memory = bytes at .. at + bytes - 1 of an output's elements. */
 static hsort_status read_back(struct record_io *io, const struct file_out *file, int64_t at, int64_t bytes,
                               void *memory)
 {

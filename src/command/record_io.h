@@ -12,21 +12,21 @@
 
 struct record_io {
     struct engine *engine;     /* for its threads; owned */
-    struct progress *progress; /* or NULL: the caller says how far it is */
+    struct progress *progress; /* or NULL: the caller shows the progress */
 };
 
-/* The input of a command as a file of elements, raw ones of --record bytes. */
+/* The input of a command as a file of elements; elements of raw files have --record bytes. */
 struct file_source record_io_source(const struct cli_options *options);
 
-/* Open --values, which has one for each of `elements`. Collective. Errors file_open()'s, and HSORT_ARGUMENT where there are more or
- * fewer, or where they are too large; nothing is open then. */
+/* Open --values, which must have one value for each of `elements`. Collective. Errors file_open()'s; HSORT_ARGUMENT if there are more or
+ * fewer values, or if they are too large. Nothing is open after an error. */
 hsort_status record_io_open_values(struct comm *comm, const struct cli_options *options,
                                    const struct file_in *elements, struct file_in *values);
 
-/* Not collective. Errors HSORT_ARGUMENT (threads), HSORT_HOST_MEMORY. */
+/* Open the engine. Not collective. Errors HSORT_ARGUMENT (threads), HSORT_HOST_MEMORY. */
 hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io);
 
-/* The same, and before it a context of the library, as the options say; both tell `progress` how far they are, if the user asks.
+/* The same, after opening a context of the library, as the options say. Both tell `progress` how far they are, if the user asks.
  * Collective. Errors, the same on every rank: hsort_create()'s, and those above. */
 hsort_status record_io_library(struct comm *comm, const struct cli_options *options, struct progress *progress,
                                hsort_context **ctx, struct record_io *io);
@@ -37,19 +37,19 @@ void record_io_close(struct record_io *io); /* also of one that is all 0 */
 hsort_status record_io_read(struct record_io *io, const struct file_in *file, int64_t first, int64_t count,
                             void *memory);
 
-/* The same to an output. */
+/* Write elements to an output in the same way. */
 hsort_status record_io_write(struct record_io *io, const struct file_out *file, int64_t first, int64_t count,
                              const void *memory);
 
-/* memory = elements of an output. Errors: file_read_back_at()'s. */
+/* memory = elements of an output, read back. Errors: file_read_back_at()'s. */
 hsort_status record_io_read_back(struct record_io *io, const struct file_out *file, int64_t first,
                                  int64_t count, void *memory);
 
-/* *same: the output has these elements. Errors also HSORT_HOST_MEMORY. */
+/* *same = does the output have these elements? Errors also HSORT_HOST_MEMORY. */
 hsort_status record_io_compare(struct record_io *io, const struct file_out *file, int64_t first,
                                int64_t count, const void *memory, bool *same);
 
-/* Let a verifier see them, as records with such keys, whose numbers are their places. Errors: those of record_io_compare(). */
+/* Let a verifier see elements of an output, as records with such keys, numbered by their places. Errors: record_io_compare()'s. */
 hsort_status record_io_verify_back(struct record_io *io, const struct file_out *file, int64_t first,
                                    int64_t count, const struct record_keys *keys, struct verifier *verifier);
 

@@ -16,7 +16,7 @@ size_t record_field_bytes(const hsort_field *field)
 
 /* ---- Fields of .npy files ------------------------------------------------------------------------------ */
 
-/* The type of numbers of such a letter and width, if NumPy and the library both have it. */
+/* Find the type of numbers with this letter and width, if NumPy and the library both have it. */
 static bool find_number_type(const struct npy_field *found, hsort_type *type)
 {
 #define X(name, short_name, key_bytes)                                                                \
@@ -29,7 +29,7 @@ static bool find_number_type(const struct npy_field *found, hsort_type *type)
     return false;
 }
 
-/* What the library can take of NumPy's kinds. */
+/* Can the library take this dtype of NumPy's as a key? */
 static bool is_key_dtype(const struct npy_field *found, hsort_field *field)
 {
     field->offset = found->offset;
@@ -56,7 +56,7 @@ static bool is_key_dtype(const struct npy_field *found, hsort_field *field)
     }
 }
 
-/* A column of rows of numbers or strings. Of one dimension there is column 0. */
+/* Find a column in rows of numbers or strings. With one dimension there is column 0. */
 static hsort_status find_column(const struct file_in *file, const char *word, struct npy_field *found)
 {
     const struct npy_element *element = &file->element;
@@ -112,7 +112,7 @@ static bool read_raw_type(const char *word, hsort_field *field)
     return cli_parse_type(name, &field->type);
 }
 
-/* @OFFSET:TYPE */
+/* Read @OFFSET:TYPE. */
 static hsort_status read_raw(const char *path, size_t record_bytes, char *word, hsort_field *field)
 {
     uint64_t offset;
@@ -146,7 +146,7 @@ static hsort_order take_order(char *word)
     return descends ? HSORT_DESCENDING : HSORT_ASCENDING;
 }
 
-/* One key. file: NULL of raw records that are not in a file. */
+/* Read one key. file: NULL for raw records that are not in a file. */
 static hsort_status read_key(const char *begin, size_t length, const char *path, const struct file_in *file,
                              size_t record_bytes, hsort_field *field)
 {

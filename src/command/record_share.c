@@ -13,13 +13,13 @@ struct record_part {
 
 /* ---- looking at what passes: any thread ------------------------------------------------------------------ */
 
-/* What some whole records are like that follow each other. */
+/* What a number of whole records that follow each other are like. */
 struct record_seen {
-    int64_t first; /* among all */
+    int64_t first; /* their first record, among all */
     struct verifier verifier;
 };
 
-/* Keep it until all have passed. */
+/* Keep what was seen until all records have passed. */
 static hsort_status keep_seen(struct record_look *look, const struct record_seen *seen)
 {
     hsort_status status = HSORT_OK;
@@ -41,7 +41,7 @@ static hsort_status keep_seen(struct record_look *look, const struct record_seen
     return status;
 }
 
-/* Look at whole records [count], of which the first one is `record` of this rank. */
+/* Look at whole records [count]; the first of them is record `record` of this rank. */
 static hsort_status look_at_records(struct record_look *look, int64_t record, int64_t count,
                                     const void *records)
 {
@@ -55,7 +55,7 @@ static hsort_status look_at_records(struct record_look *look, int64_t record, in
     return keep_seen(look, &seen);
 }
 
-/* Add bytes to those of the record that have passed; *whole: it, taken out of the list, if they are all now. */
+/* Add bytes to those of a record that have passed. *whole = the record, taken out of the list, if all its bytes have passed now. */
 static hsort_status add_part(struct record_look *look, int64_t record, size_t begin, size_t bytes,
                              const char *from, struct record_part **whole)
 {
@@ -85,7 +85,7 @@ static hsort_status add_part(struct record_look *look, int64_t record, size_t be
     return status;
 }
 
-/* Look at a part of a record; 0 bytes are none. */
+/* Look at a part of a record; 0 bytes are no part. */
 static hsort_status look_at_part(struct record_look *look, int64_t record, size_t begin, size_t bytes,
                                  const char *from)
 {
@@ -169,7 +169,7 @@ static void begin_records_out(void *user)
     begin_records(user, "records were written");
 }
 
-/* May the next part be moved? In memory such a sort cannot be stopped. */
+/* May the next part be moved? A sort of records in memory cannot be stopped. */
 static bool goes_on(struct record_share *share)
 {
     return !share->stops || !stop_vote_seen(&share->vote);
@@ -213,7 +213,7 @@ static hsort_status read_in_records(void *user, int64_t at, size_t bytes, void *
 static size_t lead_of_records_in(void *user, int64_t at)
 {
     const struct record_share *share = user;
-    // Of several columns no place is better than another.
+    // With several columns no place is better than another.
     return share->joined && share->joined->columns > 1 ? 0 : file_in_lead(share->in, first_byte(share) + at);
 }
 

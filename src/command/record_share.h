@@ -1,9 +1,9 @@
-/* Each rank's share of records whose sort takes two passes, from the input and to the output, as the two streams of that sort
- * (key_stream.h): so nothing of the records but the sorted runs lies in host memory. What passes is looked at on the way, by
- * the thread that moves it. Chunks cut records:
+/* Each rank's share of records in a sort of two passes, from the input and to the output, as the two streams of that sort
+ * (key_stream.h): of the records only the sorted runs lie in host memory. The thread that moves records also looks at
+ * them. Chunks cut records:
  *
  *     chunks     | r0 r1 r|2 r3 r4 |r5 ...       r0 r1 | r3 r4 | r5: what each chunk's whole records are like
- *     kept              r  2                     the parts of r2 wait for each other, and are one by themselves
+ *     kept              r  2                     the parts of r2 wait for each other, and are looked at by themselves
  *     joined     r0 r1, r2, r3 r4, r5 ...        in order of their first records, when all have passed (verify.h)
  */
 #ifndef RECORD_SHARE_H
@@ -20,7 +20,7 @@
 struct record_part; /* a record whose parts have not all passed */
 struct record_seen; /* what whole records are like */
 
-/* What has passed of a stream. */
+/* What has passed through a stream. */
 struct record_look {
     const struct record_keys *keys; /* NULL: order does not matter */
     struct engine *engine;          /* borrowed */
@@ -37,20 +37,20 @@ struct record_share {
     struct progress *progress;
     const struct file_in *in; /* borrowed */
     const struct file_out *out;
-    const struct disk_deal *joined; /* then a record is an element of all its columns; or NULL. Set before the sort */
+    const struct disk_deal *joined; /* or NULL; else a record is an element of all its columns. Set before the sort */
     size_t record_bytes;
     int64_t first, count;  /* records of this rank, among all */
     bool looks;            /* at what passes; else the two looks are empty */
-    bool stops;            /* if a rank is asked to (stop.h): set before the sort; else it goes on */
+    bool stops;            /* when a rank is asked to (stop.h); else it goes on. Set before the sort */
     struct stop_vote vote; /* of `phase` */
     const char *phase;
-    struct engine *looker; /* of one thread, so that each that moves records looks at them by itself; owned */
+    struct engine *looker; /* of one thread, so that each thread looks at the records that it moves; owned */
     struct record_look before, after;
     struct key_stream source, sink; /* the share is their user */
     double began, read_seconds, write_seconds;
 };
 
-/* The share of this rank of the records of `in`; record_share_close() ends it, also after an error. Not collective. Errors
+/* Open this rank's share of the records of `in`; record_share_close() ends it, also after an error. Not collective. Errors
  * HSORT_HOST_MEMORY. */
 hsort_status record_share_open(struct record_share *share, struct comm *comm, struct progress *progress,
                                const struct file_in *in, const struct record_keys *keys, bool looks);

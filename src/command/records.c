@@ -68,8 +68,8 @@ static hsort_status open_columns(struct record_run *run)
 
 /* ---- Outputs: collective ------------------------------------------------------------------------------- */
 
-/* No two outputs of this rank may be one file, and none an input. digest [FILE_OUTPUTS] = of the names of files that are this
- * rank's alone, else 0. Not collective. */
+/* No two outputs of this rank may be one file, and no output may be an input. digest [FILE_OUTPUTS] = digests of the names of files that
+ * are this rank's alone, else 0. Not collective. */
 static hsort_status check_apart(const struct record_run *run, const char *const *paths, uint64_t *digest)
 {
     char names[FILE_OUTPUTS][PATH_MAX];
@@ -89,7 +89,7 @@ static hsort_status check_apart(const struct record_run *run, const char *const 
     return HSORT_OK;
 }
 
-/* Nor may outputs of two ranks be one file, as a%r1 of rank 0 and a0%r of rank 1 are. Collective. */
+/* Outputs of two ranks may not be one file either, as a%r1 of rank 0 and a0%r of rank 1 are. Collective. */
 static hsort_status check_all_apart(const struct record_run *run)
 {
     struct comm *comm = run->comm;
@@ -106,7 +106,7 @@ static hsort_status check_all_apart(const struct record_run *run)
             "MPI_Allgather", false);
     bool apart = true;
     for (int entry = 0; entry < comm->size * FILE_OUTPUTS && status == HSORT_OK; entry++)
-        for (int i = 0; i < FILE_OUTPUTS; i++) // of one pattern they differ
+        for (int i = 0; i < FILE_OUTPUTS; i++) // names of one pattern differ
             apart = apart && (i == entry % FILE_OUTPUTS || own[i] == 0 || own[i] != all[entry]);
     free(all);
     TRY(status);
@@ -116,7 +116,7 @@ static hsort_status check_all_apart(const struct record_run *run)
                                                 "%%r must tell them apart"));
 }
 
-/* Add one. element: NULL for keys of `type`. */
+/* Add an output. element: NULL for keys of `type`. */
 static hsort_status add_output(struct record_run *run, const char *path, enum file_format format,
                                hsort_type type, const struct npy_element *element)
 {
@@ -187,7 +187,7 @@ uint64_t records_bytes(const struct cli_options *options, const struct record_ke
            (options->unique && records_are_indexed(options) ? sizeof(int64_t) : 0); // keep_index()
 }
 
-/* All that a rank takes; it asks first, with the other ranks of its node. */
+/* Allocate all that a rank takes, after asking for it together with the other ranks of its node. */
 static hsort_status take_columns(struct record_run *run)
 {
     const bool sorted = wants_elements(run->options);
@@ -218,7 +218,7 @@ static hsort_status read_column(struct record_run *run, struct column *column)
 
 /* ---- Checks: collective -------------------------------------------------------------------------------- */
 
-/* What belongs together, before the sort or after it: the element, its value, and where it was. */
+/* Look at what belongs together, before the sort or after it: the element, its value, and where it was. */
 static hsort_status look(struct record_run *run, bool after, hsort_check_result *result)
 {
     const struct column *elements = &run->elements, *values = &run->values;
@@ -264,7 +264,7 @@ hsort_status records_compare(struct record_run *run, const hsort_check_result *b
                        report->kept.resumed ? REPORT_MAY_BE_DAMAGED : "");
 }
 
-/* Of a sorted column what is kept, in the memory that it was read to. Not collective. */
+/* Put what is kept of a sorted column into the memory that the column was read to. Not collective. */
 static hsort_status keep_column(struct record_run *run, struct column *column)
 {
     if (!column->sorted)
@@ -276,7 +276,7 @@ static hsort_status keep_column(struct record_run *run, struct column *column)
     return HSORT_OK;
 }
 
-/* The same of the index, which has no other memory. */
+/* The same for the index, which has no second memory. */
 static hsort_status keep_index(struct record_run *run)
 {
     int64_t *kept;
@@ -296,7 +296,7 @@ static hsort_status keep_columns(struct record_run *run)
     return keep_index(run);
 }
 
-/* Of each run of equal keys the first element, and what belongs to it. */
+/* Keep the first element of each run of equal keys, and what belongs to it. */
 static hsort_status keep_unique(struct record_run *run)
 {
     const bool looks = !run->options->no_verify;
@@ -329,7 +329,7 @@ static hsort_status keep_unique(struct record_run *run)
                                run->elements.in.path, run->options->key ? "record" : "key");
 }
 
-/* Look at what the outputs have. */
+/* Check what the outputs hold. */
 static hsort_status reread(struct record_run *run)
 {
     for (int i = 0; i < run->output_count; i++) {
@@ -351,7 +351,7 @@ static hsort_status reread(struct record_run *run)
 
 /* ---- Phases: collective -------------------------------------------------------------------------------- */
 
-/* Memory, and what the inputs hold. */
+/* Take memory, and read the inputs into it. */
 static hsort_status read_columns(struct record_run *run)
 {
     TRY(comm_agree(run->comm, take_columns(run)));
@@ -382,7 +382,7 @@ static hsort_status write_outputs(struct record_run *run)
     return comm_agree(run->comm, trace_end_with(span, status));
 }
 
-/* From the opened files to what is to be written. With --unique that is known after the sort only. */
+/* Make what is to be written from the opened files. With --unique its size is known only after the sort. */
 static hsort_status sort_columns(struct record_run *run)
 {
     const bool looks = !run->options->no_verify;
@@ -404,7 +404,7 @@ static hsort_status sort_columns(struct record_run *run)
     return run->options->unique ? keep_unique(run) : HSORT_OK;
 }
 
-/* To outputs that only lack their names. */
+/* Fill the outputs, so that they lack only their names. */
 static hsort_status fill_outputs(struct record_run *run)
 {
     if (run->streamed)
@@ -454,7 +454,7 @@ static hsort_status print_records(struct record_run *run)
 }
 
 /* Outputs are opened before the work, so that a name that cannot be written costs no sort. With --unique their sizes are known
- * only then, and before it nothing but their names can be looked at. Collective. */
+ * only after the sort, so before it only their names can be checked. Collective. */
 static hsort_status work(struct record_run *run)
 {
     const bool late = run->options->unique;

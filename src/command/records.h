@@ -6,7 +6,7 @@
  *     read        the files, by all threads of the rank       elements, values
  *     look        fingerprint of what belongs together        element, value, position
  *     sort        the library                                 sorted elements, sorted values, index
- *     look        again: in order, ties by position, the same fingerprint; else nothing gets its name
+ *     look        again: in order, ties by position, the same fingerprint; otherwise nothing gets its name
  *     write       each output; then all get their names
  */
 #ifndef RECORDS_H
@@ -14,12 +14,12 @@
 
 #include "src/command/cli.h"
 
-/* cli_sort(), cli_check() and cli_gen() of these. Collective. */
+/* cli_sort(), cli_check() and cli_gen() for these. Collective. */
 hsort_status records_sort(struct comm *comm, const struct cli_options *options);
 hsort_status records_check(struct comm *comm, const struct cli_options *options);
 hsort_status records_gen(struct comm *comm, const struct cli_options *options);
 
-/* cli_check() of --format gensort. Collective. */
+/* cli_check() for --format gensort. Collective. */
 hsort_status gensort_check(struct comm *comm, const struct cli_options *options);
 
 #endif

@@ -13,7 +13,7 @@ hsort_status records_keep_line(struct record_run *run, hsort_status status)
     return records_report_add(&run->report, run->ctx);
 }
 
-/* The same of a call that did nothing unless it is *done. */
+/* The same after a call that did nothing unless it is *done. */
 static hsort_status keep_line_if(struct record_run *run, hsort_status status, const bool *done)
 {
     return status == HSORT_OK && !*done ? HSORT_OK : records_keep_line(run, status);
@@ -31,7 +31,7 @@ static void copy_field(const struct record_run *run, const hsort_field *field, c
         memcpy(to + (size_t)i * bytes, from + (size_t)i * record_bytes, bytes);
 }
 
-/* The order of records by their keys, copied out of them. */
+/* Find the order of records by their keys, which are copied out of the records. */
 static hsort_status find_index(struct record_run *run)
 {
     const void *columns[HSORT_FIELDS_MAX];
@@ -64,7 +64,7 @@ static hsort_status gather_column(struct record_run *run, struct column *column)
                                                column->sorted, run->count, NULL));
 }
 
-/* Elements, values and positions as one, if they do not fit into engine memory. */
+/* Sort elements, values and positions as one element, if they do not fit into engine memory. */
 static hsort_status sort_in_passes(struct record_run *run, bool *done)
 {
     const struct column *elements = &run->elements, *values = &run->values;

@@ -42,7 +42,7 @@ static hsort_status open_files(struct check_run *run)
     return HSORT_OK;
 }
 
-/* Collective over the node, as open_scanner() of keys. */
+/* Collective over the node, as open_scanner() for keys. */
 static hsort_status open_reader(struct check_run *run)
 {
     TRY(node_memory_check(run->comm, CLI_CHUNK_BYTES));
@@ -90,7 +90,7 @@ static hsort_status scan_file(struct check_run *run, const struct file_in *file,
     return verify_finish(&verifier, run->comm, result);
 }
 
-/* What is found in the files. Collective. */
+/* Find what there is in the files. Collective. */
 static hsort_status scan_files(struct check_run *run, struct records_check_report *report)
 {
     const double start = MPI_Wtime();
@@ -101,7 +101,7 @@ static hsort_status scan_files(struct check_run *run, struct records_check_repor
     return HSORT_OK;
 }
 
-/* Both scans and the report. Collective. */
+/* Scan both files and report. Collective. */
 static hsort_status check_record_files(struct check_run *run)
 {
     struct comm *comm = run->comm;

@@ -1,6 +1,6 @@
-/* sort, of records or with what travels with keys, that memory does not hold: by way of the disk (disk_sort.h), from file to file.
- * Values and positions are sorted as part of the element (disk_deal.h). What is looked at, before and after, the library looks at
- * (disk_passes.h), since runs of an earlier start of the command count. */
+/* `sort` of records, or of keys with what travels with them, that memory does not hold: by way of the disk (disk_sort.h), from file to
+ * file. Values and positions are sorted as parts of the element (disk_deal.h). The library makes the checks, before and after
+ * (disk_passes.h), because runs of an earlier start of the command count. */
 #include "src/command/disk_sort.h"
 #include "src/command/launch.h"
 #include "src/command/record_share.h"
@@ -8,13 +8,13 @@
 #include "src/command/stop.h"
 #include "src/library/element_columns.h"
 
-/* Records alone, which pass as streams where the engine lacks memory. */
+/* Are these records alone, which pass as streams if the engine lacks memory? */
 static bool are_alone(const struct record_run *run)
 {
     return run->options->key && !run->indexed && !run->values.given && !run->options->unique;
 }
 
-/* What is sorted in memory. As many bytes come and go; where they lie is not looked at. */
+/* The columns of a sort in memory. Only their bytes count; where they lie is not looked at. */
 static struct element_columns columns_in_memory(struct record_run *run)
 {
     const size_t bytes[] = {run->elements.bytes, run->values.bytes};
@@ -59,7 +59,7 @@ hsort_status records_choose_disk(struct record_run *run, size_t *memory_bytes, b
     return HSORT_OK;
 }
 
-/* From the opened outputs to whole ones. */
+/* Sort from the opened input to whole outputs. */
 static hsort_status sort_records_on_disk(struct record_run *run, struct disk_sort *disk,
                                          struct record_share *share)
 {

@@ -1,6 +1,6 @@
-/* hypersort gen --record: generated keys in one field of raw records, whose other bytes are a hash of the record's position
- * and of their place in it: a record that is not whole is then none of the file's. And --format gensort: records of the
- * sort benchmarks. */
+/* hypersort gen --record: generated keys in one field of raw records. The other bytes are a hash of the record's position
+ * and of their place in the record, so a record that is not whole is no record of the file. Also --format gensort: records of
+ * the sort benchmarks. */
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/keytype.h"
@@ -61,7 +61,7 @@ static hsort_status open_writer(struct gen_run *run)
                                      : status_fail(HSORT_HOST_MEMORY, "no memory for a chunk of records");
 }
 
-/* Make a record but for its key. */
+/* Make a record except its key. */
 static void fill_record(int64_t position, size_t bytes, char *record)
 {
     for (size_t place = 0; place < bytes; place += sizeof(uint64_t)) {
@@ -114,7 +114,7 @@ static hsort_status write_records(struct gen_run *run, const struct file_out *fi
     return HSORT_OK;
 }
 
-/* The output, from its creation to its name. Collective. */
+/* Create the output, write it, and give it its name. Collective. */
 static hsort_status write_record_file(struct gen_run *run)
 {
     struct comm *comm = run->comm;

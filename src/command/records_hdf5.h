@@ -1,12 +1,12 @@
-/* sort and check of groups and datasets in HDF5 files. The code is in hdf5/, which the build has where it has parallel HDF5;
- * elsewhere hdf5/no_hdf5.c stands in its place, and refuses.
+/* sort and check of groups and datasets in HDF5 files. The code is in hdf5/, which is built if there is parallel HDF5;
+ * otherwise hdf5/no_hdf5.c stands in its place, and refuses.
  *
  *     group     ParticleIDs   Coordinates (N, 3)   Velocities (N, 3)   Header           a row: what has the same first index in
- *     row 0        7 ...        x y z                 u v w            (not of N          all datasets of N of them, also in
+ *     row 0        7 ...        x y z                 u v w            (not of N          all datasets of N rows, also in
  *     row 1        3 ...        x y z                 u v w             rows: left)       groups in the group
  *
- *     keys      read; argsort: the index, which is all that stays
- *     dataset   one after another: read, gather by the index, check, write. So memory holds two of them at a time, not all */
+ *     keys      are read; argsort gives the index; only the index stays
+ *     datasets  one after another: read, gather by the index, check, write. So memory holds one, before and after, not all */
 #ifndef RECORDS_HDF5_H
 #define RECORDS_HDF5_H
 
@@ -15,13 +15,13 @@
 /* Does a file or an output of the command name a place in an HDF5 file? Not collective. */
 bool hdf5_is_asked(const struct cli_options *options);
 
-/* Before MPI_Init(), if so. Not collective. */
+/* To be called before MPI_Init(), if so. Not collective. */
 void hdf5_start(void);
 
 /* "1.10.8", or NULL: the build is without it. Static. */
 const char *hdf5_version(void);
 
-/* cli_sort() and cli_check() of these. Collective. Errors, agreed: those of records, and HSORT_ARGUMENT without HDF5. */
+/* cli_sort() and cli_check() for these. Collective. Errors, agreed: those of records, and HSORT_ARGUMENT without HDF5. */
 hsort_status hdf5_sort(struct comm *comm, const struct cli_options *options);
 hsort_status hdf5_check(struct comm *comm, const struct cli_options *options);
 

@@ -15,9 +15,9 @@ hsort_status records_report_add(struct records_report *report, const hsort_conte
     sum->passes = last.passes > sum->passes ? last.passes : sum->passes;
     sum->runs += last.runs;
     sum->segments += last.segments;
-    sum->engine = last.engine; // of a gather
+    sum->engine = last.engine; // for a gather, which may have another engine
     for (int path = 0; path < HSORT_TRANSPORTS; path++) {
-        // of each call its own, and calls may take different paths
+        // each call has its own figures, and calls may take different paths
         if (last.paths[path].pairs > sum->paths[path].pairs)
             sum->paths[path].pairs = last.paths[path].pairs;
         sum->paths[path].moved_bytes += last.paths[path].moved_bytes;
@@ -65,7 +65,7 @@ static void print_verify_json(struct json *json, const struct records_report *re
     json_close(json, '}');
 }
 
-/* Of HDF5: the datasets, and what else there is. */
+/* For HDF5: the datasets, and what was left out. */
 static void print_datasets_json(struct json *json, const struct records_report *report)
 {
     if (!report->datasets)
@@ -144,8 +144,8 @@ static hsort_status print_json(const struct records_report *report)
     return report_close_json(&json);
 }
 
-/* The parts of the sort below it. Where elements flow, local_sort and merge are the two passes, which read and write are parts of:
- * then all stand side by side, as of bare keys, and what else the sort took is left out. */
+/* Print the phases, with the parts of the sort below it. If elements flow, local_sort and merge are the two passes, and read and write are
+ * parts of these: then all stand side by side, as for bare keys, and what else the sort took is left out. */
 static void print_phases(const struct records_report *report)
 {
     char text[REPORT_FIGURE_TEXT];

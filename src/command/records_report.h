@@ -1,4 +1,4 @@
-/* What is said of sorts of records and values, of indices, and of gathers. Rank 0 prints; nothing here is collective unless
+/* The reports of sorts of records and values, of indices, and of gathers. Rank 0 prints; nothing here is collective unless
  * it says so. */
 #ifndef RECORDS_REPORT_H
 #define RECORDS_REPORT_H
@@ -20,19 +20,19 @@ struct records_report {
     int ranks;
     const char *engine, *exchange;                                    /* exchange: or NULL */
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* the largest of all ranks */
-    const char *work;  /* what the second of them is of: "sort", "gather" */
-    bool streamed;     /* from file to file: then sort_seconds are those beside reading and writing */
+    const char *work;  /* what sort_seconds are of: "sort", "gather" */
+    bool streamed;     /* from file to file: sort_seconds are then what was spent beside reading and writing */
     hsort_stats stats; /* of its calls of the library, added up */
-    bool gathers;      /* then of what was verified there is one of them: the last */
+    bool gathers;      /* only the last of the four below means something then */
     bool verified;    /* the four below mean something */
     bool sorted, stable, count_ok, fingerprint_ok;
     bool unique, unique_ok; /* --unique; what is kept is one of each key */
-    int64_t distinct;       /* then: how many that are */
+    int64_t distinct;       /* with --unique: how many are kept */
     int64_t run_bytes;      /* of runs on disk; 0: there were none */
     struct report_kept kept;
     const char *const *datasets; /* [dataset_count] of HDF5: what was carried; else NULL */
     int dataset_count;
-    const char *left; /* what was not, and why, or NULL */
+    const char *left; /* what was not carried, and why, or NULL */
     bool indexed;     /* positions were found, though no file has them */
     struct job job;
     struct run_trace trace;
@@ -45,8 +45,8 @@ struct records_check_report {
     const struct file_in *against; /* or NULL */
     const char *key;
     int ranks;
-    hsort_check_result found, other; /* of the two files; unstable is a record with the key of the one before it */
-    bool unique;                     /* there may be none */
+    hsort_check_result found, other; /* of the two files; with `unique`, first_unstable has the key of the record before */
+    bool unique;                     /* no key may occur twice */
     double seconds;
     struct run_trace trace;
 };
@@ -54,15 +54,15 @@ struct records_check_report {
 /* Add what the last call of the library did. Not collective. Errors HSORT_ARGUMENT: there was none. */
 hsort_status records_report_add(struct records_report *report, const hsort_context *ctx);
 
-/* Learn what each rank has done. times: of this rank, in the order of the report's four. Collective. Errors agreed: as of
+/* Learn what each rank has done. times: this rank's, in the order of the report's four. Collective. Errors agreed: those of
  * rank_reports_gather(). */
 hsort_status records_report_gather(struct records_report *report, struct comm *comm, hsort_context *ctx,
                                    const double *times);
 
-/* Errors of both: HSORT_IO, stdout cannot be written. */
+/* Print the report; so does records_report_print(). Errors of both: HSORT_IO, stdout cannot be written. */
 hsort_status records_report_check(const struct records_check_report *report, bool json);
 
-/* The two files of a report hold the same records. */
+/* Do the two files of a report hold the same records? */
 bool records_report_same(const struct records_check_report *report);
 
 hsort_status records_report_print(const struct records_report *report, bool json);

@@ -13,13 +13,13 @@ static int unique_code_bytes(const struct record_keys *keys, bool bare)
 
 size_t unique_bytes(const struct record_keys *keys, bool bare, bool checks)
 {
-    const size_t codes = bare ? 0 : checks ? 2 : 1; // of all, and of what is kept
+    const size_t codes = bare ? 0 : checks ? 2 : 1; // of all elements, and of those that are kept
     return codes * (size_t)unique_code_bytes(keys, bare) + 2 * sizeof(int64_t);
 }
 
 /* ---- Finding: the runs --------------------------------------------------------------------------------- */
 
-/* codes [count] of elements. */
+/* codes [count] = the codes of elements. */
 static hsort_status make_unique_codes(const struct unique_run *run, const void *elements, int64_t count,
                                       void *codes)
 {
@@ -75,7 +75,7 @@ hsort_status unique_keep(const struct unique_run *run, const void *column, size_
 
 /* ---- Checks -------------------------------------------------------------------------------------------- */
 
-/* Is each kept element the one where its run begins, and is the one before that of another key? */
+/* Is each kept element the one where its run begins, and does the element before that have another key? */
 static bool heads_are_right(const struct unique_run *run, const void *codes, const char *kept)
 {
     const size_t bytes = run->bytes;
@@ -106,7 +106,7 @@ void unique_weigh(int code_bytes, const void *codes, const int64_t *counts, int6
     sum[0] += a, sum[1] += b, sum[2] += all;
 }
 
-/* What there is on this rank: *right; sum [3], of zeros, as above, less what the sorted keys have. */
+/* Look at what there is on this rank: *right; sum [3], zeros before, as unique_weigh() adds it up, minus the same of the sorted keys. */
 static hsort_status look_at_kept(const struct unique_run *run, const char *kept, void *kept_codes,
                                  struct verifier *strict, bool *right, uint64_t sum[3])
 {
@@ -115,7 +115,7 @@ static hsort_status look_at_kept(const struct unique_run *run, const char *kept,
         .count = run->kept, .part = {kept}, .part_bytes = {run->bytes}, .field_count = run->keys->count};
     const void *codes = run->bare ? run->sorted : run->codes;
     record_keys_point(run->keys, kept, run->bytes, rows.field);
-    TRY(verify_add_elements(strict, run->engine, &rows)); // of no step: equal keys are found
+    TRY(verify_add_elements(strict, run->engine, &rows)); // with step 0, so equal keys are found
     if (!run->bare)
         TRY(make_unique_codes(run, kept, run->kept, kept_codes));
     TRY(run->engine->ops->inspect(run->engine, keymap_of_codes(run->code_bytes), codes, run->count, &sorted));

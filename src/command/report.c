@@ -36,7 +36,7 @@ void report_error(const char *text)
     int length = snprintf(line, sizeof line, "hypersort: %s", text);
     if (length >= (int)sizeof line)
         length = sizeof line - 1;
-    for (int i = 0; i < length; i++) // a file's name may hold a newline
+    for (int i = 0; i < length; i++) // the name of a file may hold a newline
         if (iscntrl((unsigned char)line[i]))
             line[i] = '?';
     progress_clear();
@@ -144,7 +144,7 @@ struct phase_time {
     double seconds;
 };
 
-/* times [PHASES], in the order in which the phases run; those of the library are the same list as its own. */
+/* times [PHASES] = the phases, in the order in which they run; the phases of the library are its own list. */
 static void list_phases(const struct sort_report *report, struct phase_time *times)
 {
     *times++ = (struct phase_time){"read", report->read_seconds};
@@ -155,7 +155,7 @@ static void list_phases(const struct sort_report *report, struct phase_time *tim
     *times = (struct phase_time){"verify", report->verify_seconds};
 }
 
-/* Of the whole of hsort_sort(), h2d to d2h. */
+/* The rate of the whole of hsort_sort(), from h2d to d2h. */
 static double keys_per_second(const struct sort_report *report)
 {
     return report->stats.total_seconds > 0 ? (double)report->stats.keys / report->stats.total_seconds : 0;

@@ -9,7 +9,7 @@
 #include "src/command/records_hdf5.h"
 #include "src/command/report.h"
 
-/* Beyond so many ranks the rows of a table have more than 80 letters. */
+/* With more ranks than this the rows of a table have more than 80 letters. */
 enum { TABLE_RANKS = 8 };
 
 static void print_rank_json(struct json *json, const hsort_rank_info *info)
@@ -35,7 +35,7 @@ static void print_rank_json(struct json *json, const hsort_rank_info *info)
     json_close(json, '}');
 }
 
-/* The pairs whose path was measured, the lower rank first. */
+/* Put the pairs whose path was measured, the lower rank first. */
 static void print_speeds_json(struct json *json, const struct info_report *report)
 {
     const int ranks = report->ranks;
@@ -138,7 +138,7 @@ static void print_paths_from(const int *paths, int from, int ranks)
 
 /* ---- Many ranks ---- */
 
-/* Of pairs of ranks that reach each other by one transport, on one node or on two. */
+/* The pairs of ranks that reach each other by one transport, on one node or on two. */
 struct path_kind {
     int pairs, measured;
     double *speeds, *latencies; /* [measured] */
@@ -152,7 +152,7 @@ static int kind_of(const struct info_report *report, int low, int high)
     return report->paths[low * report->ranks + high] * PLACES + apart;
 }
 
-/* kinds [KINDS] are counted, and their figures go to `room` [ranks * ranks]. */
+/* Count the pairs of each of kinds [KINDS], and put their figures into `room` [ranks * ranks]. */
 static void sort_into_kinds(const struct info_report *report, struct path_kind *kinds, double *room)
 {
     const int ranks = report->ranks;
@@ -185,14 +185,14 @@ static int compare_figures(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The least, the median and the greatest of figures [count], which are sorted. */
+/* Print the least, the median and the greatest of figures [count], which are sorted here. */
 static void print_spread(double *figures, int count, const char *unit)
 {
     qsort(figures, (size_t)count, sizeof *figures, compare_figures);
     printf(" %8.4g %8.4g %8.4g %s", figures[0], figures[(count - 1) / 2], figures[count - 1], unit);
 }
 
-/* Pairs of ranks by the kinds of their paths, in place of tables that nobody can read. */
+/* Print pairs of ranks by the kinds of their paths, in place of tables that nobody can read. */
 static hsort_status print_kinds(const struct info_report *report)
 {
     struct path_kind kinds[KINDS] = {{0}};
@@ -249,7 +249,7 @@ static double latency_us(const hsort_path_speed *speed)
     return speed->latency * 1e6;
 }
 
-/* A row and a column for each rank. */
+/* Print a row and a column for each rank. */
 static void print_table(const struct info_report *report, double (*number)(const hsort_path_speed *))
 {
     const int ranks = report->ranks;
@@ -274,7 +274,7 @@ static void print_speeds(const struct info_report *report)
     bool all = true;
     for (int pair = 0; pair < ranks * ranks; pair++)
         all &= pair % (ranks + 1) == 0 ||
-               report->speeds[pair].bytes_per_second > 0; // to itself: every ranks + 1
+               report->speeds[pair].bytes_per_second > 0; // every (ranks + 1)-th is from a rank to itself
     if (ranks == 1)
         return;
     if (report->not_measured[0] != '\0') {

@@ -1,4 +1,4 @@
-/* What a sort had of earlier runs of the command. */
+/* What a sort kept from earlier runs of the command. */
 #include <inttypes.h>
 #include <stdio.h>
 #include "src/command/report.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "src/command/report.h"
 
-/* Of up to 39 digits, which printf() knows no more than 20 of. */
+/* Print a number of up to 39 digits; printf() knows numbers of up to 20. */
 static const char *unsigned_text(key_code bits, char *text)
 {
     const uint64_t ten_to_19 = UINT64_C(10000000000000000000);
@@ -20,7 +20,7 @@ static const char *unsigned_text(key_code bits, char *text)
     return text;
 }
 
-/* The number that the bits of a float stand for, which has the exponent between sign and mantissa. */
+/* The number that the bits of a float stand for; the exponent lies between sign and mantissa. */
 static double float_value(hsort_type type, uint64_t bits)
 {
     const int mantissa_bits = key_mantissa_bits(type), width = 8 * (int)hsort_type_bytes(type);
@@ -38,7 +38,7 @@ const char *report_key_text(hsort_type type, key_code bits, char *text)
     const int width = 8 * (int)hsort_type_bytes(type), mantissa_bits = key_mantissa_bits(type);
     const uint64_t low = (uint64_t)bits;
     const struct keymap map = keymap_make(type, HSORT_ASCENDING);
-    // So many tell any two floats of a type apart.
+    // As many digits as tell any two floats of the type apart.
     const int digits = type == HSORT_F64 ? 17 : type == HSORT_F32 ? 9 : type == HSORT_F16 ? 5 : 4;
     if (mantissa_bits > 0) {
         const double value = float_value(type, low);

@@ -1,4 +1,4 @@
-/* What has gone between ranks, and how fast. */
+/* What went between ranks, and how fast. */
 #include <inttypes.h>
 #include <stdio.h>
 #include "src/command/json.h"
@@ -9,7 +9,7 @@ static bool is_used(const hsort_path_stats *path)
     return path->pairs > 0 || path->moved_bytes > 0;
 }
 
-/* What the rank that sent most by it has reached, at least; 0: none sent anything. */
+/* The rate that the rank that sent most by this path has reached at least; 0: no rank sent anything. */
 static double path_rate(const hsort_path_stats *path)
 {
     return path->seconds > 0 ? (double)path->moved_bytes_largest / path->seconds : 0;

@@ -79,7 +79,7 @@ void rank_reports_json(struct json *json, const struct rank_report *ranks, int c
 
 /* ---- how it was started -------------------------------------------------------------------------------- */
 
-/* Add a word of a command as a shell would have to be given it: four bytes for each of its own, and of its ending zero, at most. */
+/* Add a word of a command, quoted as a shell needs it: at most four bytes for each byte of the word, including its ending zero. */
 static size_t add_word(char *text, size_t length, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
@@ -90,7 +90,7 @@ static size_t add_word(char *text, size_t length, const char *word)
         text[length++] = '\'';
     for (; *word; word++) {
         text[length++] = *word;
-        if (*word == '\'') { // ' is '\'' inside of quotes
+        if (*word == '\'') { // ' is '\'' inside quotes
             memcpy(text + length, "\\''", 3);
             length += 3;
         }
@@ -101,8 +101,8 @@ static size_t add_word(char *text, size_t length, const char *word)
     return length;
 }
 
-/* The words that this process was started with, as the system keeps them, each ended by a zero: parsing has changed the order of those
- * that main() was given. Returns words [*bytes], owned, or NULL. */
+/* The words that this process was started with, as the system keeps them, each ended by a zero; parsing has changed the order of the words
+ * that main() got. Returns words [*bytes], owned, or NULL. */
 static char *read_command(size_t *bytes)
 {
     size_t room = 4096, got;
@@ -123,7 +123,7 @@ static char *read_command(size_t *bytes)
     return words;
 }
 
-/* All of them as a line. Returns text, owned, or NULL. */
+/* The whole command as a line. Returns text, owned, or NULL. */
 static char *command_text(void)
 {
     size_t bytes, length = 0;
@@ -132,7 +132,7 @@ static char *command_text(void)
     if (text)
         text[0] = '\0';
     for (size_t at = 0; text && at < bytes; at += strlen(words + at) + 1) {
-        const char *base = at == 0 ? strrchr(words, '/') : NULL; // of the program its name does
+        const char *base = at == 0 ? strrchr(words, '/') : NULL; // the program's name is enough, without its folder
         length = add_word(text, length, base ? base + 1 : words + at);
     }
     free(words);

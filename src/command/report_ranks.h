@@ -1,4 +1,4 @@
-/* What a JSON report has of each rank, and of how the command was started: for `hypersort report` to draw. */
+/* What a JSON report says of each rank, and of how the command was started, for `hypersort report` to draw. */
 #ifndef REPORT_RANKS_H
 #define REPORT_RANKS_H
 
@@ -6,10 +6,10 @@
 #include "hypersort.h"
 #include "src/command/json.h"
 
-/* As reports and plans call the phases, by hsort_phase. */
+/* The names of the phases in reports and plans, by hsort_phase. */
 extern const char *const report_phase_names[HSORT_PHASES];
 
-/* What one rank has done; it travels. */
+/* What one rank has done; sent between ranks as bytes. */
 struct rank_report {
     double read_seconds, write_seconds, verify_seconds;
     double seconds[HSORT_PHASES]; /* by hsort_phase */
@@ -21,11 +21,12 @@ struct rank_report {
 /* Add this rank's part of the last call of the library. Not collective. */
 void rank_report_add(struct rank_report *own, const hsort_context *ctx);
 
-/* ranks [size] on rank 0 = every rank's; NULL elsewhere. The caller frees it. Collective. Errors agreed: HSORT_HOST_MEMORY, HSORT_MPI. */
+/* ranks [size] on rank 0 = the reports of all ranks; NULL elsewhere. The caller frees it. Collective. Errors agreed: HSORT_HOST_MEMORY,
+ * HSORT_MPI. */
 hsort_status rank_reports_gather(struct comm *comm, hsort_context *ctx, const struct rank_report *own,
                                  struct rank_report **ranks);
 
-/* The members "per_rank", and "command" and "ended". Not collective. */
+/* Put the member "per_rank"; put the members "command" and "ended". Not collective. */
 void rank_reports_json(struct json *json, const struct rank_report *ranks, int count);
 void report_start_json(struct json *json);
 

@@ -1,8 +1,8 @@
-/* Figures of reports, for people: few digits and a unit that suits them. JSON has them exact. */
+/* Figures of reports, for people: few digits and a suitable unit. JSON has the exact figures. */
 #include <stdio.h>
 #include "src/command/report.h"
 
-/* Four digits, or more before the decimal point. */
+/* Print four digits, or more if there are more before the decimal point. */
 static const char *put(double number, const char *unit, char *text)
 {
     snprintf(text, REPORT_FIGURE_TEXT, number < 1000 ? "%.4g %s" : "%.0f %s", number, unit);

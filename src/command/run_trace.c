@@ -32,11 +32,11 @@ static hsort_status check_other_outputs(const struct cli_options *options, int r
         for (int rank = 0; others[i] && rank < (file_is_pattern(others[i]) ? ranks : 1); rank++)
             if (file_output_name_of(others[i], rank, NULL, other) == HSORT_OK && strcmp(other, name) == 0)
                 return status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", options->trace);
-    status_clear(); // a name that cannot be one is told of when that output is opened
+    status_clear(); // a name that cannot be used is reported when that output is opened
     return HSORT_OK;
 }
 
-/* On rank 0, which writes it. */
+/* Check the file on rank 0, which writes it. */
 static hsort_status check_trace_file(const struct cli_options *options, int ranks, const struct file_in *in,
                                      const struct file_in *other)
 {
@@ -48,7 +48,7 @@ static hsort_status check_trace_file(const struct cli_options *options, int rank
     const int file = trace_temporary(name, temporary, sizeof temporary)
                          ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
                          : (errno = ENAMETOOLONG, -1);
-    if (file < 0 && errno == EEXIST) // of a process of this number that was killed: it will be replaced
+    if (file < 0 && errno == EEXIST) // left by a killed process with the same number: it will be replaced
         return HSORT_OK;
     if (file < 0)
         return status_fail(HSORT_IO, "%s: cannot create: %s", options->trace, strerror(errno));
@@ -77,7 +77,7 @@ void run_trace_begin(struct comm *comm, const hsort_context *ctx)
     comm->trace = context_trace(ctx);
 }
 
-/* Like any output, it goes when a signal ends the run while it is written. */
+/* Write the trace; like any output, it is removed if a signal ends the run while it is written. */
 static hsort_status write_guarded(struct comm *comm, const struct cli_options *options, hsort_context *ctx,
                                   struct run_trace *trace)
 {
@@ -106,7 +106,7 @@ hsort_status run_trace_end(struct comm *comm, const struct cli_options *options,
         return status;
     const hsort_status written = write_guarded(comm, options, ctx, trace);
     trace->is_written = written == HSORT_OK;
-    if (written == HSORT_OK || status != HSORT_OK) // the first cause is told
+    if (written == HSORT_OK || status != HSORT_OK) // the first failure is reported
         return status;
     return report_fail(comm, written, "%s", hsort_last_error(ctx));
 }

@@ -24,8 +24,8 @@ static void begin_phase(struct share *share, const char *phase)
     stop_vote_begin(&share->vote, share->comm);
 }
 
-/* Shall the next part be moved? Together, ranks agree at each step, and no vote runs beside that: it would be another
- * collective call on some ranks at a time. */
+/* Shall the next part be moved? If ranks ask together, they agree at each step, and no vote runs beside that, because the vote would be
+ * a second collective call at the same time on some ranks. */
 static bool ask(struct share *share, bool together)
 {
     int asked = 0;
@@ -103,7 +103,7 @@ static bool write_next(void *user, int64_t done, bool together)
     return ask(share, together);
 }
 
-/* Does the output hold these bytes already? Without memory to read them back with they are written anew. */
+/* Does the output hold these bytes already? If there is no memory to read them back, they are written anew. */
 static hsort_status are_there(const struct file_out *out, int64_t at, size_t bytes, const void *keys,
                               bool *there)
 {
@@ -117,7 +117,7 @@ static hsort_status are_there(const struct file_out *out, int64_t at, size_t byt
     return status;
 }
 
-/* Write bytes [bytes] of all keys from `at` on, none of which, or all, an earlier run has written. */
+/* Write bytes [bytes] of all keys from `at` on; an earlier run has written all of them (`before`) or none. */
 static hsort_status write_range(struct share *share, int64_t at, size_t bytes, const void *keys, bool before)
 {
     bool there = false;

@@ -1,11 +1,11 @@
 /* Each rank's share of the keys: from the input and to the output, as the two streams of a sort (key_stream.h).
- * Before each part a rank looks whether all are to leave (stop.h).
+ * Before each part a rank checks whether all ranks are to leave (stop.h).
  *
  *     rank r of P: keys N*r/P ... N*(r+1)/P - 1, of the input and of the output
  *
- * An output that an earlier run has written in part is read where the manifest says so, and written only
- * where it differs: the manifest saves writing, and is never believed. A stop that came after the last sync,
- * and a power cut after that, can leave blanks where it says that keys are. */
+ * If an earlier run has written a part of the output, that part is read where the manifest says so, and written only
+ * where it differs: the manifest saves writing, but is never trusted. A stop that came after the last sync, followed by
+ * a power cut, can leave gaps where the manifest says that there are keys. */
 #ifndef SHARES_H
 #define SHARES_H
 
@@ -30,15 +30,15 @@ struct share {
 
     struct key_stream source, sink; /* the input, the output; the share is their user */
     struct key_stream reread;       /* what the output has */
-    const char *phase;              /* that is under way: of what a stop is said to be a stop */
+    const char *phase;              /* under way, for the line of a stop */
     struct stop_vote vote;          /* of that phase */
     double began, read_seconds, write_seconds, reread_seconds;
     bool has_written;        /* the sink was open: the same on every rank */
-    int64_t written;         /* keys of the share that the output has: the first ones */
-    atomic_llong kept_bytes; /* of keys among those that it had already */
+    int64_t written;         /* how many first keys of the share the output has */
+    atomic_llong kept_bytes; /* of the keys that the output had already */
 };
 
-/* The share of this rank of the keys of `in`. The output is set before the sort begins. Not collective. */
+/* Open this rank's share of the keys of `in`. The output is set before the sort begins. Not collective. */
 void share_open(struct share *share, struct comm *comm, struct progress *progress, const struct file_in *in);
 void share_set_output(struct share *share, const struct file_out *out, const struct checkpoint *before);
 

@@ -4,7 +4,7 @@
 #include <time.h>
 #include "src/command/report.h"
 
-/* The first signal; what comes after it says nothing new, and must not disturb what that began. */
+/* The first signal. Later signals say nothing new, and must not disturb what the first one began. */
 static volatile sig_atomic_t caught;
 
 static void keep_signal(int signal_number)
@@ -24,7 +24,7 @@ void stop_watch(void)
 {
     if (before.watched)
         return;
-    // SA_RESTART: a read or a write under way is not to fail because it is asked to be the last one.
+    // SA_RESTART: a read or a write under way must not fail because the process is asked to stop.
     struct sigaction action = {.sa_handler = keep_signal, .sa_flags = SA_RESTART};
     sigset_t signals;
     sigemptyset(&action.sa_mask);
@@ -35,7 +35,7 @@ void stop_watch(void)
     before.watched = true;
     sigaction(SIGUSR1, &action, &before.usr1);
     sigaction(SIGTERM, &action, &before.term);
-    // A launcher that blocks signals for itself hands that down.
+    // A launcher that blocks signals for itself passes that on to its children.
     sigprocmask(SIG_UNBLOCK, &signals, &before.mask);
 }
 
@@ -46,7 +46,7 @@ void stop_unwatch(void)
     before.watched = false;
     sigaction(SIGUSR1, &before.usr1, NULL);
     sigaction(SIGTERM, &before.term, NULL);
-    const int late = caught; // not before: one may come until then
+    const int late = caught; // not read earlier, because a signal may come until now
     caught = 0;
     sigprocmask(SIG_SETMASK, &before.mask, NULL);
     if (late)
@@ -85,11 +85,11 @@ hsort_status stop_say(struct comm *comm, const char *phase, const char *director
 
 /* ---- Votes --------------------------------------------------------------------------------------------- */
 
-/* Why a rank wants the phase to be left; of all ranks' reasons the greatest counts. That a rank has failed is
- * agreed on later, so here a stop may hide it. */
+/* Why a rank wants the phase to be left; the greatest of all ranks' reasons counts. Ranks agree on a failure
+ * later, so a stop may hide it here. */
 enum leave { STAY, FAILED, ASKED };
 
-/* Begin the next vote. The one before must be done: MPI reads `mine` until then. */
+/* Begin the next vote. The vote before must be done, because MPI reads `mine` until then. */
 static void cast_vote(struct stop_vote *vote, enum leave reason, bool done)
 {
     vote->mine[0] = stop_signal() ? ASKED : (int)reason;
@@ -100,7 +100,7 @@ static void cast_vote(struct stop_vote *vote, enum leave reason, bool done)
     vote->over = vote->status != HSORT_OK;
 }
 
-/* The vote under way is done: what does it say? */
+/* The vote under way is done: is the phase over? */
 static void count_votes(struct stop_vote *vote)
 {
     vote->over = vote->all[0] != STAY || vote->all[1] == 0;
@@ -122,7 +122,7 @@ bool stop_vote_seen(struct stop_vote *vote)
         vote->over = true;
     else if (done)
         count_votes(vote);
-    // The next vote will say that this rank was asked: no need to wait for it with another chunk.
+    // The next vote will say that this rank was asked, so there is no need to move another chunk until then.
     vote->left = !vote->over && stop_signal() != 0;
     if (done && !vote->over)
         cast_vote(vote, STAY, false);

@@ -12,11 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
+#include "kernels/base/lesser.h"
 
 enum {
-    BLOCK_BYTES = 4096, /* alignment where nobody says another; no block is smaller */
+    BLOCK_BYTES = 4096, /* alignment unless the kernel tells another; no block is smaller */
     BOUNCES = 16,       /* aligned buffers that are kept, of all files together */
-    PROBES = 32         /* places where the page cache is asked */
+    PROBES = 32         /* places at which the page cache is asked */
 };
 
 struct block_file {
@@ -24,18 +25,19 @@ struct block_file {
     int fd;              /* borrowed */
     int direct_fd;       /* of the same file with O_DIRECT, or -1; owned */
     bool must;           /* be direct: a refusal is an error */
-    size_t block_bytes;  /* of which direct requests are made, a power of two */
+    size_t block_bytes;  /* unit of direct requests, a power of two */
     size_t memory_bytes; /* alignment of memory for them, a power of two */
     atomic_bool direct;  /* the file system has not refused yet */
     atomic_bool full;    /* a write was refused for want of space */
 };
 
-/* Idle memory for requests, each BLOCK_REQUEST_BYTES and aligned to as much, or NULL. Of the process, not of a file: a sort may
- * have hundreds of files open, and threads, not files, say how many it needs at a time. Freed with the last file. */
+/* Idle buffers for requests, each of BLOCK_REQUEST_BYTES and aligned to as much, or NULL. They belong to the process, not to a
+ * file: a sort may have hundreds of files open, and the number of threads, not of files, says how many buffers it needs at a
+ * time. Freed with the last file. */
 static void *_Atomic bounces[BOUNCES];
 static atomic_int open_files;
 
-/* Bytes on their way from a file to memory, or, not changed, from memory to a file. */
+/* Bytes on their way from a file to memory, or from memory, which stays as it is, to a file. */
 struct transfer {
     int64_t offset;
     size_t bytes;
@@ -51,7 +53,7 @@ static ssize_t failed_with(int error)
     return -1;
 }
 
-/* The first `bytes` of a transfer, or less. */
+/* Move the first `bytes` of a transfer, or fewer. */
 static ssize_t request(int fd, const struct transfer *t, size_t bytes)
 {
     if (t->writes)
@@ -68,7 +70,7 @@ static void advance(struct transfer *t, size_t bytes)
     t->memory += bytes;
 }
 
-/* A call that moved nothing: says so, and leaves the cause in errno. Errors HSORT_IO: always. */
+/* Report a call that moved nothing, and leave the cause in errno. Errors HSORT_IO: always. */
 static hsort_status fail_request(const char *path, const struct transfer *t, ssize_t moved, size_t bytes)
 {
     const int64_t end = t->offset + (int64_t)t->bytes;
@@ -85,7 +87,7 @@ static hsort_status fail_request(const char *path, const struct transfer *t, ssi
     return HSORT_IO;
 }
 
-/* Move at least a byte of the first `bytes` through the cache. */
+/* Move at least one byte of the first `bytes` through the cache. */
 static hsort_status move_cached(const char *path, int fd, struct transfer *t, size_t bytes)
 {
     ssize_t moved;
@@ -107,7 +109,7 @@ static hsort_status transfer_cached(const char *path, int fd, struct transfer t)
 
 /* ---- Whole blocks, directly ---------------------------------------------------------------------------- */
 
-/* Go on through the cache. Errors HSORT_IO: it must not. */
+/* Go on through the cache. Errors HSORT_IO: the file must be direct. */
 static hsort_status refuse_direct(struct block_file *file, int cause)
 {
     atomic_store(&file->direct, false);
@@ -117,8 +119,8 @@ static hsort_status refuse_direct(struct block_file *file, int cause)
                        file->path, strerror(cause));
 }
 
-/* Memory that any direct request can take, or NULL: kept from one request to the next, because it is as long in coming,
- * page by page, as a part of the request itself. */
+/* Memory that any direct request can use, or NULL. It is kept from one request to the next, because getting it, page by
+ * page, takes as long as a part of the request itself. */
 static void *take_bounce(void)
 {
     for (int i = 0; i < BOUNCES; i++) {
@@ -163,14 +165,14 @@ static ssize_t request_bounced(struct block_file *file, const struct transfer *t
     return moved;
 }
 
-/* Is this how a file system says that it does not do this directly? EFAULT: memory that a device has mapped need not be
- * memory that a disk can reach. */
+/* Does a file system say by this error that it does not do the request directly? EFAULT counts, because a disk need not
+ * reach memory that a device has mapped. */
 static bool is_refusal(int error)
 {
     return error == EINVAL || error == EOPNOTSUPP || error == EFAULT;
 }
 
-/* Move at least a byte of the first `bytes`, all whole blocks; or nothing, where that was refused. */
+/* Move at least one byte of the first `bytes`, which are whole blocks; or nothing, if the file system refused to. */
 static hsort_status move_direct(struct block_file *file, struct transfer *t, size_t bytes)
 {
     const uintptr_t address = (uintptr_t)t->memory;
@@ -192,7 +194,7 @@ static hsort_status move_direct(struct block_file *file, struct transfer *t, siz
     return HSORT_OK;
 }
 
-/* The same loop for head, middle and tail, and for what a call that moved less leaves of them. */
+/* One loop moves head, middle and tail, and what is left of them after a call that moved less. */
 static hsort_status transfer_blocks(struct block_file *file, struct transfer t)
 {
     while (t.bytes > 0) {
@@ -240,16 +242,11 @@ hsort_status block_write_cached(const char *path, int fd, int64_t offset, size_t
 
 /* ---- Opening ------------------------------------------------------------------------------------------- */
 
-static size_t larger_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-/* What the file system wants of direct requests. False: it does none. */
+/* Find the alignment that the file system wants of direct requests. False: it takes none. */
 static bool ask_alignment(struct block_file *file)
 {
     file->memory_bytes = BLOCK_BYTES;
-    file->block_bytes = larger_size(BLOCK_BYTES, (size_t)sysconf(_SC_PAGESIZE));
+    file->block_bytes = greater_bytes(BLOCK_BYTES, (size_t)sysconf(_SC_PAGESIZE));
 #ifdef STATX_DIOALIGN
     struct statx facts;
     if (statx(file->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &facts) != 0 || !(facts.stx_mask & STATX_DIOALIGN))
@@ -257,13 +254,13 @@ static bool ask_alignment(struct block_file *file)
     if (facts.stx_dio_offset_align == 0)
         return false;
     file->memory_bytes = facts.stx_dio_mem_align;
-    file->block_bytes = larger_size(file->block_bytes, facts.stx_dio_offset_align);
+    file->block_bytes = greater_bytes(file->block_bytes, facts.stx_dio_offset_align);
 #endif
     return file->block_bytes <= BLOCK_REQUEST_BYTES && file->memory_bytes <= BLOCK_REQUEST_BYTES;
 }
 
-/* A second descriptor of the same file, not of its name, which may be another's by now. Not fcntl(): with O_DIRECT set
- * on the first one head and tail could not go through the cache. */
+/* Open a second descriptor of the same file, not of its name, which may be another file's by now. Not by fcntl(): with
+ * O_DIRECT set on the first descriptor, head and tail could not go through the cache. */
 static hsort_status open_uncached(struct block_file *file)
 {
     char self[64];
@@ -295,8 +292,8 @@ static hsort_status open_blocks(const char *path, int fd, hsort_choice choice, b
     return status;
 }
 
-/* Are most of these bytes out of the page cache? A place is drawn in each of 32 parts: to ask brings a little of the file
- * in, and whoever asks next, at the same places, would take all of it to be there. False where nobody can tell. */
+/* Are most of these bytes out of the page cache? A place is drawn in each of 32 parts, because asking brings a little of the
+ * file in: whoever asked next at the same places would take all of the file to be there. False if nobody can tell. */
 static bool is_mostly_absent(int fd, int64_t first, int64_t bytes)
 {
     struct timespec now;
@@ -325,8 +322,8 @@ hsort_status block_open_input(const char *path, int fd, hsort_choice direct, int
     return open_blocks(path, fd, direct, pays, file);
 }
 
-/* Does this file lie on a disk, or on the servers of a parallel file system that does direct I/O as a disk does? Others
- * stay in memory, or keep what ranks of different nodes write apart only in ways of their own (NFS, FUSE). */
+/* Does this file lie on a disk, or on the servers of a parallel file system that does direct I/O as a disk does? Other file
+ * systems stay in memory, or have their own ways to keep apart what ranks of different nodes write (NFS, FUSE). */
 static bool is_on_disk(int fd)
 {
     static const uint32_t known[] = {

@@ -379,11 +379,6 @@ void cost_defaults(struct hsort_rates *rates, hsort_engine engine, hsort_transpo
 
 /* ---- two passes ----------------------------------------------------------------------------------------- */
 
-static double larger_of(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
                                            const struct hsort_rates *rates, int key_bytes, int64_t total,
                                            int64_t runs)
@@ -394,7 +389,7 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
     const double copy = rate(rates, HSORT_RATE_HOST_COPY), keys = (double)s.capacity / (double)runs;
     const int far_ranks = network->size > network->ranks_per_node ? network->size - network->ranks_per_node : 0;
     const double sort = keys / sort_rate(rates, key_bytes) + rate(rates, HSORT_RATE_STEP);
-    const double step = larger_of(copy > 0 ? share / copy : 0, sort);
+    const double step = larger(copy > 0 ? share / copy : 0, sort);
     // Pieces come from host memory, whatever GPUs have between them. On a node they are like own pieces, which the step includes.
     const double messages = share * far_ranks / network->size / rate(rates, HSORT_RATE_NETWORK);
     struct hsort_plan_exchange cost = {.moved_bytes_largest = s.shard_bytes * away,
@@ -402,7 +397,7 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
                                        .messages = (double)runs * (double)runs * far_ranks};
     cost.messages_all = cost.messages * network->size;
     cost.seconds[HSORT_PHASE_LOCAL_SORT] = steps * step;
-    cost.seconds[HSORT_PHASE_MERGE] = steps * larger_of(step, messages);
+    cost.seconds[HSORT_PHASE_MERGE] = steps * larger(step, messages);
     cost.total_seconds = cost.seconds[HSORT_PHASE_LOCAL_SORT] + cost.seconds[HSORT_PHASE_MERGE];
     return cost;
 }
@@ -416,7 +411,7 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
 static double disk_pass_seconds(double disk, double engine, double steps)
 {
     const double of_disk = disk + engine, of_engine = steps * engine + disk / steps;
-    return larger_of(of_disk, of_engine);
+    return larger(of_disk, of_engine);
 }
 
 /* Bytes that are read to cut runs: fences, and two blocks of each run for each segment, but no block twice. */
@@ -436,7 +431,7 @@ struct hsort_plan_exchange cost_disk_passes(const struct hsort_rates *rates, con
     const double part = keys * (double)plan->element_bytes;
     const double sort = keys / sort_rate(rates, code_bytes) + rate(rates, HSORT_RATE_STEP) +
                         (moves ? merge_seconds(rates, part) : 0);
-    const double engine = larger_of(sort, copy > 0 ? part / copy : 0);
+    const double engine = larger(sort, copy > 0 ? part / copy : 0);
     const double pass = disk_pass_seconds(all / disk->read + all / disk->write, engine, steps);
     struct hsort_plan_exchange cost = {.messages = 0};
     cost.seconds[HSORT_PHASE_LOCAL_SORT] = cost.seconds[HSORT_PHASE_MERGE] = pass;

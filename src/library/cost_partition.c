@@ -25,7 +25,7 @@ enum {
 };
 /* The part of a sort that this is: a count and one of two passes, with more digits than usual. */
 static const double BEFORE_KEYS_MOVE = 3.0 / 8;
-/* The largest of 256 gaps between uniform keys is 6.1 times as large as the others, and its bits are whole ones. */
+/* The largest of 256 gaps between uniform keys has this many bits more than an average gap: whole bits, so half a bit is rounding. */
 static const double WIDEST_OF_BLOCK_BITS = 3.1;
 /* The part of the shorter of a batch's two times that the longer does not hide: slots are few, and each waits for the other at times. */
 static const double NOT_HIDDEN = 0.1;

@@ -37,6 +37,7 @@
 #include "src/library/disk_cuts.h"
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "src/library/disk_look.h"
 #include "src/library/disk_plan.h"
 
@@ -334,11 +335,6 @@ static hsort_status set_ranges(struct disk_cuts *c)
     return status;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The part of a run that has the ranges of borders first .. first + some - 1. */
 static struct window join_ranges(const struct disk_cuts *c, int64_t run, int64_t first, int64_t some)
 {
@@ -346,10 +342,10 @@ static struct window join_ranges(const struct disk_cuts *c, int64_t run, int64_t
     for (int64_t i = first * c->plan->parts + run; some > 0; some--, i += c->plan->parts) {
         if (c->end[i] == c->begin[i]) // nothing is looked at there
             continue;
-        all.begin = smaller(all.begin, c->begin[i]);
+        all.begin = lesser(all.begin, c->begin[i]);
         all.end = c->end[i] > all.end ? c->end[i] : all.end;
     }
-    all.begin = smaller(all.begin, all.end);
+    all.begin = lesser(all.begin, all.end);
     return all;
 }
 
@@ -373,7 +369,7 @@ static int64_t window_elements(const struct disk_cuts *c)
 /* How many borders from `first` on are searched for together: as many as there is memory for, or one. */
 static int64_t choose_some(const struct disk_cuts *c, int64_t first)
 {
-    int64_t some = smaller(c->own_borders - first, own_cuts_at_once(c->own_borders));
+    int64_t some = lesser(c->own_borders - first, own_cuts_at_once(c->own_borders));
     while (some > 1 && count_joined(c, first, some) > window_elements(c))
         some /= 2;
     return some;
@@ -405,7 +401,7 @@ static hsort_status fill_window(const struct disk_cuts *c, int64_t run)
     const size_t width = c->plan->element_bytes;
     int64_t from = now->begin;
     if (before->begin <= from && from < before->end) {
-        const int64_t up_to = smaller(before->end, now->end);
+        const int64_t up_to = lesser(before->end, now->end);
         memcpy(now->elements, before->elements + (size_t)(from - before->begin) * width,
                (size_t)(up_to - from) * width);
         from = up_to;

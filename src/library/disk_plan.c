@@ -1,4 +1,5 @@
 #include "src/library/disk_plan.h"
+#include "kernels/base/lesser.h"
 #include "kernels/base/size_text.h"
 #include "src/library/disk_cuts.h"
 
@@ -8,11 +9,6 @@ enum {
     FENCE_SHARE = 64,      /* and so many that all fences take at most this part of memory */
     WINDOW_SHARE = 16      /* the part of memory for what is read of runs to cut them */
 };
-
-static int64_t lesser_count(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 bool disk_plan_needs(bool on_host, size_t sort_bytes, bool in_two_passes, size_t run_bytes,
                      size_t memory_bytes)
@@ -112,17 +108,17 @@ void disk_plan_parts(const struct disk_sizes *sizes, int64_t most_elements, stru
     const int64_t fewest =
         pass_parts(pass_parts(sizes->elements, most_elements), sizes->ranks) * sizes->ranks;
     const int64_t wanted =
-        lesser_count(sizes->wanted_parts > fewest ? sizes->wanted_parts : fewest, DISK_PARTS_MAX);
+        lesser(sizes->wanted_parts > fewest ? sizes->wanted_parts : fewest, DISK_PARTS_MAX);
     *plan = (struct run_plan){
         .elements = sizes->elements, .element_bytes = sizes->element_bytes, .most_elements = most_elements};
-    plan->part_elements = lesser_count(pass_parts(plan->elements, wanted), most_elements);
+    plan->part_elements = lesser(pass_parts(plan->elements, wanted), most_elements);
     plan->parts = pass_parts(plan->elements, plan->part_elements);
     plan->fence_elements = fence_distance(sizes, plan);
 }
 
 int64_t plan_part_count(const struct run_plan *plan, int64_t part)
 {
-    return lesser_count(plan->part_elements, plan->elements - part * plan->part_elements);
+    return lesser(plan->part_elements, plan->elements - part * plan->part_elements);
 }
 
 int64_t plan_fences(const struct run_plan *plan, int64_t run)

@@ -11,7 +11,7 @@
  * After    s->form is FORM_DELIVERED, s->runs and s->segments say what this rank had, s->seconds and
  *          s->x.moved_bytes are written. s->in is unchanged, except with options.overwrite_input.
  * Memory   engine memory: four slots in KEPT_SCRATCH, and workspace. All that the context keeps is dropped before, and these are
- *          dropped on return. Host memory for the runs, freed on return.
+ *          dropped on return. Host memory for the runs, freed on return unless options.keep_host_memory is 1.
  * Errors   same on every rank. After HSORT_DEVICE_MEMORY and HSORT_HOST_MEMORY no key was touched.
  * Source   Peters, Schulz-Hildebrandt, Luttenberger 2010; Rahn, Sanders, Singler 2010; src/library/README.md. */
 hsort_status two_passes_run(struct sort *s);

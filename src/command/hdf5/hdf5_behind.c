@@ -6,7 +6,7 @@
 #include <string.h>
 #include "src/command/hdf5/hdf5_error.h"
 
-/* A virtual dataset that is looked at, and those of which it is a source: such as lead to themselves would have no end. */
+/* A virtual dataset that is looked at, and the datasets of which it is a source: a dataset that leads to itself would have no end. */
 struct above {
     const struct above *above;
     unsigned long file;
@@ -15,12 +15,13 @@ struct above {
 
 /* ---- Where a named file may be ------------------------------------------------------------------------------- */
 
-/* HDF5 looks in the working folder and in that of the file which has the name, or that this one is a link to. Which comes first depends
- * on what is named, and on its version: each that is there counts, since one too many costs another name of the output, one too few
- * the input. */
+/* HDF5 looks in the working folder, in the folder of the file that holds the name, and, if that file is a link, in the folder of the file
+ * that it leads to. Which comes first depends on what is named, and on the version of HDF5. Every file that is found counts: one too many
+ * only costs the user another name for the output, one too few costs the input. */
 enum { PLACES = 3 };
 
-/* found [PATH_MAX] = the file called `name` in the file `from` at one of the places. False: there is none, or at one before, too. */
+/* found [PATH_MAX] = the file that the file `from` calls `name`, at one of the places. False: it is not there, or an earlier place leads
+ * to the same file. */
 static bool find_behind(const char *name, const char *from, int place, char *found)
 {
     char folder[PATH_MAX], path[2 * PATH_MAX], before[PATH_MAX];
@@ -62,7 +63,7 @@ static bool expand_source(const char *text, int64_t number, char *name)
     return numbered;
 }
 
-/* A source that is in the file at `path`, if that has it: *there is then set. */
+/* Add a source that lies in the file at `path`. *there is set if the file has it. */
 static hsort_status add_source_in(struct file_in *files, const char *path, const char *dataset,
                                   const struct above *above, bool *there)
 {
@@ -81,7 +82,7 @@ static hsort_status add_source_in(struct file_in *files, const char *path, const
     return status;
 }
 
-/* The sources of one mapping of a virtual dataset in the file `from`: with %b in their names, as many as there are. */
+/* Add the sources of one mapping of a virtual dataset in the file `from`; with %b in their names, as many as there are. */
 static hsort_status add_sources(struct file_in *files, const char *from, const char *file_text,
                                 const char *dataset_text, const struct above *above)
 {
@@ -116,7 +117,7 @@ static hsort_status add_virtual(struct file_in *files, const char *from, hid_t p
     return HSORT_OK;
 }
 
-/* Files of bytes alone. */
+/* Add the files of external storage, which hold only bytes. */
 static hsort_status add_external(struct file_in *files, const char *from, hid_t properties)
 {
     const int count = H5Pget_external_count(properties);
@@ -131,7 +132,7 @@ static hsort_status add_external(struct file_in *files, const char *from, hid_t 
     return HSORT_OK;
 }
 
-/* The file that an object lies in: from [PATH_MAX] is its name. */
+/* Add the file that an object lies in; from [PATH_MAX] = its name. */
 static hsort_status add_own_file(struct file_in *files, hid_t object, char *from)
 {
     const ssize_t length = H5Fget_name(object, from, PATH_MAX);

@@ -1,5 +1,5 @@
 /* hypersort check of HDF5: every rank streams its rows through the verifier, as check of records does. A row is put together from
- * all datasets, in the order of their names, so that what lies beside each other has one fingerprint. */
+ * all datasets, in the order of their names, so that everything that belongs to a row has one fingerprint. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +21,12 @@ struct hdf5_look {
     struct record_keys keys;
     int64_t piece;   /* rows at a time */
     char *rows;      /* [piece * row_bytes] owned */
-    char *of_column; /* [piece * the longest of a dataset] owned */
+    char *of_column; /* [piece * the longest row of a dataset] owned */
 };
 
 /* ---- Files: collective ----------------------------------------------------------------------------------------- */
 
-/* Does the other one have the same datasets? Of two datasets alone the names may differ. */
+/* Does the other file have the same datasets? If both inputs are single datasets, their names may differ. */
 static hsort_status compare_columns(const struct hdf5_in *file, const struct hdf5_in *other)
 {
     for (int i = 0; i < file->columns || i < other->columns; i++) {
@@ -126,7 +126,7 @@ static hsort_status scan_hdf5(struct hdf5_look *look, const struct hdf5_in *in, 
     return verify_finish(&verifier, look->comm, result);
 }
 
-/* What is found in the files. Collective. */
+/* Find what there is in the files. Collective. */
 static hsort_status scan_both_hdf5(struct hdf5_look *look, struct records_check_report *report)
 {
     const double start = MPI_Wtime();
@@ -139,7 +139,7 @@ static hsort_status scan_both_hdf5(struct hdf5_look *look, struct records_check_
 
 /* ---- The command: collective --------------------------------------------------------------------------------------- */
 
-/* What was found, as an error or none. */
+/* Turn what was found into an error, or none. */
 static hsort_status judge_rows(struct hdf5_look *look, const struct records_check_report *report)
 {
     const char *path = look->file.files.path, *against = report->against ? report->against->path : NULL;

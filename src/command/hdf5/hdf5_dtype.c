@@ -27,7 +27,7 @@ void hdf5_text_add(struct hdf5_text *text, const char *format, ...)
     va_end(args);
 }
 
-/* A name in quotes. One that a dtype's text cannot have is left out: then no key can name it. */
+/* Add a name in quotes. A name that the text of a dtype cannot hold is left out: then no key can name it. */
 static void add_name(struct hdf5_text *text, const char *name)
 {
     const bool single = strchr(name, '\''), bad = strpbrk(name, "\\\n") || (single && strchr(name, '"'));
@@ -120,11 +120,11 @@ static void add_entry(struct hdf5_text *text, const char *name, hid_t type, int 
     H5Tclose(base);
 }
 
-/* The members of a structure, in the order of their places: order [count]. False: they overlap. */
+/* order [count] = the members of a structure, in the order of their places. False: they overlap. */
 static bool order_members(hid_t type, int count, int *order)
 {
     size_t end = 0;
-    for (int i = 0; i < count; i++) { // insertion: mostly they are in order
+    for (int i = 0; i < count; i++) { // insertion, because mostly they are in order
         int at = i;
         for (; at > 0 &&
                H5Tget_member_offset(type, (unsigned)order[at - 1]) > H5Tget_member_offset(type, (unsigned)i);

@@ -7,10 +7,10 @@
 #include <sys/statvfs.h>
 #include "src/command/records_hdf5.h"
 
-/* What the first call that failed gave as its innermost cause; "" unless one has failed. */
+/* The innermost cause that the first failed call gave; "" unless a call has failed. */
 static char cause[STATUS_TEXT_BYTES / 2];
 
-/* Of what a file driver says of a failed request, with its time, addresses and sizes, keep what failed and what the system says.
+/* A file driver describes a failed request with its time, addresses and sizes. Keep what failed and what the system says.
  *
  *     file write failed: time = Mon Nov 30 13:55:05 2026, filename = 'out.h5', ..., error message = 'No space left on device', buf = ...
  *  -> file write failed: No space left on device */
@@ -24,7 +24,7 @@ static void keep_text(const char *text)
              (int)strcspn(message, "'"), message);
 }
 
-/* H5E_walk2_t: the first one is the innermost. */
+/* H5E_walk2_t: the first error is the innermost. */
 static herr_t take_cause(unsigned n, const H5E_error2_t *error, void *user)
 {
     (void)user;
@@ -33,14 +33,14 @@ static herr_t take_cause(unsigned n, const H5E_error2_t *error, void *user)
     return 0;
 }
 
-/* H5E_auto2_t: called where a call fails. The next call would forget why. */
+/* H5E_auto2_t: called when a call fails, because the next call would forget why. */
 static herr_t keep_cause(hid_t stack, void *user)
 {
     return cause[0] ? 0 : H5Ewalk2(stack, H5E_WALK_UPWARD, take_cause, user);
 }
 
-/* Before MPI_Init(): else HDF5 would, in MPI_Finalize(), close what a failed run has left open, which all ranks must do together.
- * A file system without locks is no reason to refuse a file, unless the user's environment says so. */
+/* Called before MPI_Init(): otherwise HDF5 would, in MPI_Finalize(), close what a failed run has left open, and all ranks must do that
+ * together. A file system without locks is no reason to refuse a file, unless the user's environment says so. */
 void hdf5_start(void)
 {
     setenv("HDF5_USE_FILE_LOCKING", "BEST_EFFORT", 0);

@@ -22,7 +22,7 @@ static int64_t rows_of(hid_t dataset)
     return rank >= 1 ? (int64_t)extent[0] : -1;
 }
 
-/* Can each filter be undone, and done again? One that drops digits would drop others the next time. */
+/* Can each filter be undone, and applied again? A filter that drops digits would drop more digits the next time. */
 static hsort_status check_filters(const char *path, const char *name, hid_t properties, H5T_class_t class)
 {
     unsigned flags, can;
@@ -55,14 +55,14 @@ static hsort_status check_filters(const char *path, const char *name, hid_t prop
     return HSORT_OK;
 }
 
-/* Fill in all but the place in a row. */
+/* Fill in everything about the column except its place in a row. */
 static hsort_status look_at_dataset(const char *path, hid_t dataset, struct hdf5_column *column)
 {
     hsize_t extent[H5S_MAX_RANK] = {0}, chunk[H5S_MAX_RANK] = {0};
     const hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset),
                 properties = H5Dget_create_plist(dataset);
     const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
-    column->type = H5Tcopy(type); // of a type with a name one without
+    column->type = H5Tcopy(type); // a type with a name becomes one without
     column->dimensions = rank - 1;
     column->row_bytes = H5Tget_size(type);
     for (int i = 1; i < rank; i++) {
@@ -90,7 +90,7 @@ static hsort_status fail_names(const struct hdf5_in *in)
     return status_fail(HSORT_HOST_MEMORY, "%s: no memory for the names of its members", in->files.path);
 }
 
-/* A place for one more column, with its name. */
+/* Add a column with its name. */
 static hsort_status add_column(struct hdf5_in *in, const char *name)
 {
     struct hdf5_column *more = realloc(in->column, (size_t)(in->columns + 1) * sizeof *more);
@@ -106,7 +106,7 @@ static hsort_status add_column(struct hdf5_in *in, const char *name)
     return HSORT_OK;
 }
 
-/* One more group below the one that is sorted. */
+/* Add a group below the one that is sorted. */
 static hsort_status add_group(struct hdf5_in *in, const char *name)
 {
     struct hdf5_group *more = realloc(in->group, (size_t)(in->groups + 1) * sizeof *more);
@@ -123,7 +123,7 @@ static hsort_status add_group(struct hdf5_in *in, const char *name)
 
 /* ---- The group, and groups in it: which datasets have N rows --------------------------------------------------- */
 
-/* Add a member to a list of them, with what is said of it, or "". From `most` characters on the list ends with dots. */
+/* Add a member to a list of members, with what is said about it, or "". From `most` characters on the list ends with dots. */
 static void list_member(struct hdf5_text *list, size_t most, const char *name, const char *about)
 {
     if (list->length <= most)
@@ -132,7 +132,7 @@ static void list_member(struct hdf5_text *list, size_t most, const char *name, c
         hdf5_text_add(list, ", ...");
 }
 
-/* Tell of a member that does not come along. */
+/* Note a member that does not come along. */
 static void leave(struct hdf5_in *in, const char *name, const char *why)
 {
     char about[120];
@@ -146,7 +146,7 @@ struct named {
     const char *key;
     size_t length;
     int64_t rows;
-    struct hdf5_text names; /* of those that it could name */
+    struct hdf5_text names; /* of the datasets that it could name */
 };
 
 /* hdf5_visit. */
@@ -166,7 +166,7 @@ static hsort_status match_member(void *user, const char *name, hid_t object, con
     return HSORT_OK;
 }
 
-/* hdf5_visit: datasets of so many rows are columns, groups are groups. */
+/* hdf5_visit: datasets with as many rows are columns, groups are groups. */
 static hsort_status take_member(void *user, const char *name, hid_t object, const char *why)
 {
     const struct named *named = user;
@@ -188,14 +188,14 @@ static hsort_status take_member(void *user, const char *name, hid_t object, cons
     return HSORT_OK;
 }
 
-/* For qsort(): with "/" in names the order of the walk is another. */
+/* For qsort(): with "/" in names the walk has another order. */
 static int order_columns(const void *a, const void *b)
 {
     const struct hdf5_column *one = a, *other = b;
     return strcmp(one->name, other->name);
 }
 
-/* No dataset is found by --key: tell which there are. */
+/* Fail because --key names no dataset; say which datasets there are. */
 static hsort_status fail_unnamed(const char *path, const char *key, const struct named *named)
 {
     const char *names = named->names.text, *has = names ? "it has " : "none in it has rows";
@@ -239,7 +239,7 @@ static hsort_status open_hdf5_part(struct hdf5_in *in, int number, const char *f
         return hdf5_fail(HSORT_FORMAT, "%s: cannot be opened as an HDF5 file", file);
     part->object = H5Oopen(part->file, path, H5P_DEFAULT);
     if (part->object < 0) {
-        hdf5_forget(); // it would say more, and less to the point
+        hdf5_forget(); // HDF5's cause would say more, but less to the point
         return status_fail(HSORT_FORMAT, "%s: there is no group or dataset of that name", name);
     }
     const H5I_type_t kind = H5Iget_type(part->object);
@@ -267,7 +267,7 @@ static bool is_alike(hid_t dataset, const struct hdf5_column *column)
     return alike;
 }
 
-/* Open the datasets of a file, which has as many rows of each; `alone` is the path of a dataset alone. */
+/* Open the datasets of a file, which must all have as many rows; `alone` is the path of a dataset that is sorted alone. */
 static hsort_status open_datasets(struct hdf5_in *in, int number, const char *alone)
 {
     struct hdf5_part *part = &in->part[number];
@@ -304,7 +304,7 @@ struct further {
     int number;
 };
 
-/* hdf5_visit: what the first file lacks would be lost without a word. */
+/* hdf5_visit: refuse datasets that the first file lacks, because they would be lost without notice. */
 static hsort_status refuse_more(void *user, const char *name, hid_t object, const char *why)
 {
     const struct further *further = user;
@@ -313,7 +313,7 @@ static hsort_status refuse_more(void *user, const char *name, hid_t object, cons
     if (why || (!is_group && rows_of(object) != in->part[further->number].count) ||
         H5Lexists(in->part[0].object, name, H5P_DEFAULT) > 0)
         return HSORT_OK;
-    hdf5_forget(); // of a group that the first one lacks
+    hdf5_forget(); // H5Lexists() fails in a group that the first file lacks
     if (is_group) {
         leave(in, name, "a group that the first file lacks");
         return HSORT_OK;
@@ -330,7 +330,7 @@ static hsort_status check_further(struct hdf5_in *in, int number)
     return hdf5_walk(in->files.part[number].path, in->part[number].object, refuse_more, &further);
 }
 
-/* Lay the columns out in a row, and say of it what NumPy would. */
+/* Lay the columns out in a row, and describe the row as NumPy would. */
 static hsort_status lay_out_columns(struct hdf5_in *in)
 {
     for (int i = 0; i < in->columns; i++) {
@@ -399,7 +399,7 @@ hsort_status hdf5_open_in(struct comm *comm, const char *const *texts, int count
     status = comm_agree(comm, status);
     const struct file_source source = {.paths = paths,
                                        .paths_count = count,
-                                       .format = FILE_RAW, // without a look at how it begins
+                                       .format = FILE_RAW, // so that nobody looks at how the file begins
                                        .direct_io = direct_io,
                                        .any = true,
                                        .record_bytes = 1,

@@ -1,11 +1,11 @@
-/* Rows are written by all ranks in the same calls of HDF5, as chunks that are packed must be: HDF5 then hands the parts of a chunk to
- * one rank, which packs it. Below that each rank writes its own bytes by itself: its rows lie behind each other, so MPI-IO's
- * gathering of pieces at some ranks would only move them once more, and it hangs where the disk of one of those fails.
+/* All ranks write rows in the same calls of HDF5, because chunks that are packed must be written so: HDF5 then hands the parts of a chunk
+ * to one rank, which packs it. Below HDF5 each rank writes its own bytes by itself: its rows lie one behind the other, so MPI-IO's
+ * gathering of pieces at some ranks would only move them once more, and it hangs if the disk of one of these ranks fails.
  *
  *     rank 0  rows 0 1 2 | 3      chunk 0-3 is packed by one of both     H5Dwrite, together
  *     rank 1  rows       | 4 5    chunk 4-7                              MPI_File_write_at, each
  *
- * Rejected: a file of each rank's own by turns, which no chunk of two ranks allows. */
+ * Rejected: ranks that write the file in turns, which chunks that two ranks share do not allow. */
 #include "src/command/hdf5/hdf5_out.h"
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 /* ---- Creating ------------------------------------------------------------------------------------------------- */
 
-/* Rank 0. All space that is known to be needed is taken at once: a full disk then shows before the work. */
+/* Make the file, on rank 0. All space that is known to be needed is taken at once, so that a full disk shows before the work. */
 static hsort_status make_file(const struct hdf5_in *in, const struct hdf5_out *out, struct hdf5_text *left,
                               struct progress *progress)
 {
@@ -30,7 +30,7 @@ static hsort_status make_file(const struct hdf5_in *in, const struct hdf5_out *o
     return file_reserve(out->file.path, out->file.fd, facts.st_size);
 }
 
-/* All ranks in one file. */
+/* Open one file on all ranks together. */
 static hsort_status open_on_all_ranks(struct hdf5_out *out)
 {
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -67,7 +67,7 @@ static hsort_status fail_written(const struct hdf5_out *out)
     return hdf5_fail(HSORT_IO, "%s: cannot be written%s", out->file.path, hdf5_cause_of_disk(out->file.fd));
 }
 
-/* One piece of each rank. A rank that has failed takes part with nothing. Errors: of this rank. */
+/* Write one piece of each rank. A rank that has failed takes part with no rows. Errors: this rank's. */
 static hsort_status write_dataset_piece(const struct hdf5_out *out, hid_t dataset,
                                         const struct hdf5_column *column, int64_t first, int64_t count,
                                         const void *rows, hid_t transfer)
@@ -88,7 +88,7 @@ static hsort_status write_dataset_piece(const struct hdf5_out *out, hid_t datase
     return status;
 }
 
-/* Pieces of whole chunks, the same places on every rank: no chunk is packed twice but those of two ranks. */
+/* Pieces consist of whole chunks, with the same borders on every rank: only chunks that two ranks share are packed twice. */
 static int64_t rows_of_piece(const struct hdf5_column *column)
 {
     const int64_t rows = CLI_CHUNK_BYTES / (int64_t)column->row_bytes,
@@ -96,7 +96,7 @@ static int64_t rows_of_piece(const struct hdf5_column *column)
     return (rows + chunk - 1) / chunk * chunk;
 }
 
-/* All pieces, in rounds that every rank takes part in until the last one is done. */
+/* Write all pieces, in rounds that every rank takes part in until the last rank is done. */
 static hsort_status write_dataset_pieces(struct hdf5_out *out, hid_t dataset,
                                          const struct hdf5_column *column, int64_t first, int64_t count,
                                          const char *rows, struct progress *progress, int64_t *done)
@@ -137,7 +137,7 @@ hsort_status hdf5_write_rows(struct hdf5_out *out, int column, int64_t first, in
                                          ? hdf5_fail(HSORT_IO, "%s: dataset '%.100s' cannot be opened",
                                                      out->file.path, written->name)
                                          : HSORT_OK));
-    // After a failure HDF5 is left as it is: to end with it takes all ranks, and what failed may fail again.
+    // After a failure HDF5 is left as it is: closing takes all ranks, and what failed may fail again.
     TRY(write_dataset_pieces(out, dataset, written, first, count, rows, progress, done));
     return launch_agree_late(out->comm, H5Dclose(dataset) < 0 ? fail_written(out) : HSORT_OK);
 }

@@ -7,7 +7,7 @@
 
 /* ---- Keys -------------------------------------------------------------------------------------------------- */
 
-/* The numbers of a dataset alone: a structure of one field, for what knows structures. */
+/* Find the keys of a dataset of numbers that is sorted alone: a structure of one field, for code that knows structures. */
 static hsort_status find_bare(const struct hdf5_in *in, hsort_order order, struct record_keys *keys)
 {
     struct hdf5_text descr = {0};
@@ -31,7 +31,7 @@ hsort_status hdf5_find_keys(const struct hdf5_in *in, const char *key, hsort_ord
     const struct hdf5_column *first = &in->column[0];
     struct file_in file = {.path = in->files.path,
                            .is_key = in->is_bare,
-                           // Of a group a row may be of any length: what is moved is that of one dataset.
+                           // A row of a group may have any length, because only rows of one dataset are moved.
                            .element = {.bytes = in->is_dataset ? in->row_bytes : 1,
                                        .descr = in->descr.text,
                                        .descr_bytes = in->descr.length,

@@ -10,13 +10,13 @@
 
 struct skeleton {
     const struct hdf5_in *in;
-    const struct hdf5_place *place; /* where it goes */
+    const struct hdf5_place *place; /* where the output goes */
     const struct file_out *out;
-    hid_t file, links;      /* the file, open; how links are made in it */
+    hid_t file, links;      /* the open file; how links are made in it */
     struct hdf5_text *left; /* attributes that cannot be copied are added */
 };
 
-/* path [HDF5_PATH_ROOM] = that of what is called `name` in the group at `place`. */
+/* path [HDF5_PATH_ROOM] = the path of the member `name` of the group at `place`. */
 static void member_path(const struct hdf5_place *place, const char *name, char *path)
 {
     snprintf(path, HDF5_PATH_ROOM, "%s/%s", place->path[1] ? place->path : "", name);
@@ -49,7 +49,7 @@ static bool has_references(hid_t type)
     return found;
 }
 
-/* The value of an attribute, strings of any length too, from one file to the other. */
+/* Copy the value of an attribute, also strings of any length, from one file to the other. */
 static herr_t copy_value(hid_t from, hid_t to, hid_t type, hid_t space)
 {
     const hssize_t points = H5Sget_simple_extent_npoints(space);
@@ -65,7 +65,7 @@ static herr_t copy_value(hid_t from, hid_t to, hid_t type, hid_t space)
     return failed;
 }
 
-/* Copy one. References would lead to places of the other file: they are left. */
+/* Copy an attribute. References would point to places in the other file, so attributes with references are left out. */
 static herr_t copy_attribute(hid_t from, hid_t object, const char *name, bool *left)
 {
     const hid_t given = H5Aget_type(from), type = H5Tcopy(given), space = H5Aget_space(from);
@@ -94,7 +94,7 @@ static char *name_of(hid_t attribute)
     return NULL;
 }
 
-/* In which order attributes are made: that of their making where the object keeps it. */
+/* The order in which attributes are copied: that of their creation if the object keeps it. */
 static H5_index_t attribute_order(hid_t object)
 {
     const hid_t given =
@@ -105,7 +105,7 @@ static H5_index_t attribute_order(hid_t object)
     return order & H5P_CRT_ORDER_TRACKED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
 }
 
-/* All of an object; `what` is for texts. */
+/* Copy all attributes of an object; `what` is for texts. */
 static hsort_status copy_attributes(const struct skeleton *made, hid_t from, hid_t to, const char *what)
 {
     const char *path = made->in->files.part[0].path;
@@ -141,7 +141,7 @@ static hid_t make_properties(hid_t dataset)
     const hid_t given = H5Dget_create_plist(dataset);
     hid_t properties = given;
     const H5D_layout_t layout = H5Pget_layout(given);
-    if (H5Pget_external_count(given) > 0 || layout == H5D_VIRTUAL) { // whose data lie in other files
+    if (H5Pget_external_count(given) > 0 || layout == H5D_VIRTUAL) { // its data lie in other files
         unsigned order = 0;
         properties = H5Pcreate(H5P_DATASET_CREATE);
         H5Pget_attr_creation_order(given, &order);
@@ -149,7 +149,7 @@ static hid_t make_properties(hid_t dataset)
         H5Pclose(given);
     } else if (layout != H5D_CHUNKED) {
         H5Pset_layout(properties, H5D_CONTIGUOUS);
-        H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER); // all is written, and it cannot grow
+        H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER); // all of it is written, and it cannot grow
     }
     H5Pset_obj_track_times(properties, false);
     if (H5Pget_nfilters(properties) == 0)
@@ -157,7 +157,7 @@ static hid_t make_properties(hid_t dataset)
     return properties;
 }
 
-/* The extent of all files' rows. What may grow may still. */
+/* The extent for the rows of all files. A dataset that may grow may still grow. */
 static hid_t make_space(hid_t dataset, int64_t count)
 {
     hsize_t extent[H5S_MAX_RANK], most[H5S_MAX_RANK];
@@ -178,7 +178,7 @@ static hsort_status make_dataset(const struct skeleton *made, int number)
     const bool chunked = H5Pget_layout(properties) == H5D_CHUNKED;
     hid_t space = make_space(from, in->count);
     char path[HDF5_PATH_ROOM];
-    if (!chunked) { // which cannot grow
+    if (!chunked) { // it cannot grow
         hsize_t extent[H5S_MAX_RANK];
         const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
         H5Sset_extent_simple(space, rank, extent, NULL);
@@ -198,8 +198,8 @@ static hsort_status make_dataset(const struct skeleton *made, int number)
 
 /* ---- Groups -------------------------------------------------------------------------------------------------- */
 
-/* How a group is to be stored: as the input's is. The input's list itself also says where in its file many links lie, which HDF5
- * would take for places in ours. */
+/* How a group is to be stored: as the input's is. The input's property list itself cannot be used: it also says where in its file many
+ * links lie, and HDF5 would take that for places in our file. */
 static void copy_group_properties(hid_t from, hid_t properties)
 {
     const hid_t given = H5Gget_create_plist(from);
@@ -216,7 +216,7 @@ static void copy_group_properties(hid_t from, hid_t properties)
     H5Pclose(given);
 }
 
-/* A group like `from`, with its attributes; the root is there. `what` is for texts. */
+/* Make a group like `from`, with its attributes; the root group exists already. `what` is for texts. */
 static hsort_status make_group(const struct skeleton *made, hid_t from, const char *path, const char *what)
 {
     const hid_t properties = H5Pcreate(H5P_GROUP_CREATE);
@@ -231,7 +231,7 @@ static hsort_status make_group(const struct skeleton *made, hid_t from, const ch
     return status;
 }
 
-/* A group within the one that is sorted. */
+/* Make a group within the one that is sorted. */
 static hsort_status make_inner_group(const struct skeleton *made, const char *name)
 {
     char path[HDF5_PATH_ROOM];
@@ -253,7 +253,7 @@ static int column_of(const struct hdf5_in *in, int member)
     return column;
 }
 
-/* In the order of the walk: where groups keep the order of making, it is that of the input. */
+/* Make everything in the order of the walk: if groups keep the order of creation, it is then that of the input. */
 static hsort_status fill_file(const struct skeleton *made)
 {
     const struct hdf5_in *in = made->in;
@@ -278,20 +278,20 @@ static herr_t meet_external_link(const char *parent_file, const char *parent_gro
     return -1;
 }
 
-/* Does the way down to the path lead through an external link? What is there would be changed in the file that it leads to, which may
- * be the old one itself. The last link of the path is only replaced. */
+/* Does the way down to the path lead through an external link? Then the file that the link leads to would be changed, and that may be
+ * the old file itself. The last link of the path does not count, because it is only replaced. */
 static bool leads_away(hid_t file, const char *path)
 {
     bool met = false;
     const hid_t access = H5Pcreate(H5P_LINK_ACCESS);
     H5Pset_elink_cb(access, meet_external_link, &met);
-    H5Lexists(file, path, access); // fails, too, where less of the path is there
+    H5Lexists(file, path, access); // also fails if less of the path is there
     H5Pclose(access);
     hdf5_forget();
     return met;
 }
 
-/* How much of the path is there and is no group, so that nothing can be made in it: its length, or 0. */
+/* Find an object on the way down to the path that is no group, so that nothing can be made in it. Returns the length of its path, or 0. */
 static size_t find_no_group(hid_t file, const char *path)
 {
     char above[PATH_MAX];
@@ -310,7 +310,7 @@ static size_t find_no_group(hid_t file, const char *path)
     return found;
 }
 
-/* Has a file anything else than what lies at the path, and groups of nothing else down to it? */
+/* Does a file have anything but what lies at the path, and the groups down to it, if these hold nothing else? */
 static bool has_more(hid_t file, const char *path)
 {
     char above[PATH_MAX];
@@ -356,7 +356,7 @@ static hsort_status copy_old_file(const struct file_out *out, struct progress *p
             progress_bytes(progress, "copy", at, facts.st_size, facts.st_size);
     }
     const int cause = errno;
-    progress->total_bytes = 0; // the sort is of other bytes
+    progress->total_bytes = 0; // the sort handles other bytes
     if (from >= 0)
         close(from);
     free(piece);
@@ -367,10 +367,10 @@ static hsort_status copy_old_file(const struct file_out *out, struct progress *p
                      : HSORT_OK;
 }
 
-/* Does what lies at the output's name have to stay, but for what is at the path? */
+/* Does what lies at the output's name have to stay, except what is at the path? */
 static hsort_status look_at_old(const struct file_out *out, const struct hdf5_place *place, bool *stays)
 {
-    // Less than 0: this user may not read it, and so cannot keep what it has.
+    // Less than 0: this user may not read the file, and so cannot keep what it holds.
     const htri_t is_hdf5 = out->replaces && place->path[1] != '\0' ? H5Fis_hdf5(out->path) : 0;
     *stays = false;
     hdf5_forget();
@@ -392,7 +392,7 @@ static hsort_status look_at_old(const struct file_out *out, const struct hdf5_pl
                 : HSORT_OK;
 }
 
-/* The file, open, with what stays of the old one. */
+/* *file = the new file, open, with what stays of the old file. */
 static hsort_status begin_file(const struct hdf5_in *in, const struct file_out *out,
                                const struct hdf5_place *place, struct progress *progress, hid_t *file)
 {
@@ -419,7 +419,7 @@ static hsort_status begin_file(const struct hdf5_in *in, const struct file_out *
     if (stays && H5Lexists(*file, place->path, H5P_DEFAULT) > 0 &&
         H5Ldelete(*file, place->path, H5P_DEFAULT) < 0)
         return hdf5_fail(HSORT_IO, "%s: what is at '%.100s' cannot be replaced", out->path, place->path);
-    hdf5_forget(); // of a path no part of which is there
+    hdf5_forget(); // H5Lexists() fails if no part of the path is there
     return HSORT_OK;
 }
 

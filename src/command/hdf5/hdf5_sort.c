@@ -1,8 +1,8 @@
-/* hypersort sort of HDF5: the order of the rows once, then each dataset by itself into that order (records_hdf5.h).
+/* hypersort sort of HDF5: find the order of the rows once, then bring each dataset by itself into that order (records_hdf5.h).
  *
- * Checks     keys in order, ties by position; and of each dataset that each of its rows lies where the index says. As the index is
- *            the same for all, rows are still together. An output of which that is not so never gets its name
- * Rejected   rows of all datasets as records: memory would hold all of them, twice, and a group has datasets that are not wanted
+ * Checks     the keys are in order, with ties by position; in each dataset each row lies where the index says. Because the index is
+ *            the same for all datasets, rows are still together. An output that fails a check never gets its name
+ * Rejected   rows of all datasets as records: memory would hold all of them, twice, although the datasets of a group are not needed
  *            at the same time */
 #include <inttypes.h>
 #include <limits.h>
@@ -32,7 +32,7 @@ struct hdf5_run {
     int64_t *index;            /* [count] owned */
     int64_t carried;           /* bytes of all columns so far */
     hsort_check_result
-        *written; /* [columns] what each is to have, with its places; owned; NULL unless it is read back */
+        *written; /* [columns] what each is to hold, with its places; owned; NULL unless the output is read back */
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* of this rank */
     struct records_report report;
 };
@@ -48,7 +48,7 @@ static hsort_status take_rows(const struct hdf5_run *run, size_t row_bytes, void
                                 run->in.files.path, run->count, row_bytes);
 }
 
-/* The most that a rank takes at a time: for the keys in three forms, or for a dataset before and after. */
+/* Check the most that a rank takes at a time: for the keys in three forms, or for a dataset before and after. */
 static hsort_status check_memory(struct hdf5_run *run)
 {
     size_t most = 3 * (size_t)run->keys.key_bytes;
@@ -112,7 +112,7 @@ static hsort_status read_keys(struct hdf5_run *run, char *records)
     return HSORT_OK;
 }
 
-/* Records of keys to columns of one key each, one behind the other. */
+/* Split records of keys into columns of one key each, one behind the other. */
 static void split_keys(const struct hdf5_run *run, const char *records, char *columns, const void **column,
                        hsort_field *fields)
 {
@@ -152,7 +152,7 @@ static hsort_status gather_rows(struct hdf5_run *run, const void *rows, size_t r
 
 /* ---- Checks: collective ----------------------------------------------------------------------------------------------- */
 
-/* What rows [count] and their places are like; keys: of records of keys, whose order is looked at, or NULL. */
+/* Find what rows [count] and their places are like; keys: for records of keys, whose order is looked at, or NULL. */
 static hsort_status look_at_rows(struct hdf5_run *run, const struct record_keys *keys, const void *rows,
                                  size_t row_bytes, const int64_t *index, hsort_check_result *result)
 {
@@ -176,7 +176,7 @@ static bool same_places(const hsort_check_result *before, const hsort_check_resu
                                                    sizeof after->placed_fingerprint) == 0;
 }
 
-/* The index must bring the keys in order, and must be one of all rows. */
+/* Check that the index brings the keys in order, and holds every row once. */
 static hsort_status check_order(struct hdf5_run *run, const char *records)
 {
     const size_t key_bytes = (size_t)run->keys.key_bytes;
@@ -249,7 +249,7 @@ static hsort_status sort_keys_of_rows(struct hdf5_run *run)
 
 /* ---- A dataset: collective ------------------------------------------------------------------------------------------------ */
 
-/* Read, gathered, checked, and written. */
+/* Read, gather, check and write a dataset. */
 static hsort_status carry_rows(struct hdf5_run *run, int column, void *rows, void *sorted)
 {
     const size_t row_bytes = run->in.column[column].row_bytes;
@@ -313,7 +313,7 @@ static hsort_status reread_column(struct hdf5_run *run, int column)
 
 /* ---- The command: collective ------------------------------------------------------------------------------------------------ */
 
-/* The keys of a record that has nothing else. */
+/* Find the keys in a record that has nothing else. */
 static void pack_fields(struct hdf5_run *run)
 {
     size_t offset = 0;
@@ -324,7 +324,7 @@ static void pack_fields(struct hdf5_run *run)
     }
 }
 
-/* The input, and what its keys are. */
+/* Open the input, and find its keys. */
 static hsort_status open_rows(struct hdf5_run *run)
 {
     const struct cli_options *options = run->options;
@@ -338,7 +338,7 @@ static hsort_status open_rows(struct hdf5_run *run)
     return run_trace_check(run->comm, options, &run->in.files, NULL);
 }
 
-/* What it takes of memory for all of the work. */
+/* Take the memory that is needed for all of the work. */
 static hsort_status prepare_run(struct hdf5_run *run)
 {
     const struct cli_options *options = run->options;
@@ -350,7 +350,7 @@ static hsort_status prepare_run(struct hdf5_run *run)
                       run->written ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for checks"));
 }
 
-/* All of the output but its rows; what else the old file has is copied. */
+/* Create all of the output except its rows; what else the old file holds is copied. */
 static hsort_status create_hdf5_output(struct hdf5_run *run)
 {
     const double start = MPI_Wtime();
@@ -361,7 +361,7 @@ static hsort_status create_hdf5_output(struct hdf5_run *run)
     return status;
 }
 
-/* To an output that only lacks its name. */
+/* Fill the output, so that it lacks only its name. */
 static hsort_status fill_output(struct hdf5_run *run)
 {
     hsort_status status = HSORT_OK;

@@ -5,22 +5,22 @@
 #include <string.h>
 #include "src/command/hdf5/hdf5_error.h"
 
-/* GROUP_AGAIN_MOST bounds the work where groups of several names have groups of several names, and so on. */
+/* GROUP_AGAIN_MOST bounds the work if groups with several names hold groups with several names, and so on. */
 enum { GROUP_DEPTH_MOST = 32, GROUP_AGAIN_MOST = 1024 };
 
 struct walk {
     const char *path; /* of the group, for texts */
     hdf5_visit *visit;
     void *user;
-    haddr_t around[GROUP_DEPTH_MOST]; /* the groups that we are in, the outermost first */
+    haddr_t around[GROUP_DEPTH_MOST]; /* the groups around the place of the walk, the outermost first */
     int depth;                        /* how many */
-    int again;                        /* entered groups that have several names */
+    int again;                        /* how many groups with several names were entered */
     char name[PATH_MAX];              /* of the member that is looked at */
 };
 
 static hsort_status walk_group(struct walk *walk, hid_t group);
 
-/* In which order members are visited: that of their making where the group keeps it. */
+/* The order in which members are visited: that of their creation if the group keeps it. */
 static H5_index_t member_order(hid_t group)
 {
     const hid_t given = H5Gget_create_plist(group);
@@ -30,7 +30,7 @@ static H5_index_t member_order(hid_t group)
     return order & H5P_CRT_ORDER_TRACKED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
 }
 
-/* Set the name from `length` on to that of member `number`. */
+/* Set the name, from `length` on, to the name of member `number`. */
 static hsort_status read_member_name(struct walk *walk, hid_t group, H5_index_t order, hsize_t number,
                                      size_t length)
 {
@@ -45,7 +45,7 @@ static hsort_status read_member_name(struct walk *walk, hid_t group, H5_index_t 
                : status_fail(HSORT_FORMAT, "%s: '%.100s...' is too long a name", walk->path, walk->name);
 }
 
-/* A group below the one that is walked. */
+/* Enter a group below the one that is walked. */
 static hsort_status enter_group(struct walk *walk, hid_t group)
 {
     H5O_info_t facts;
@@ -68,7 +68,7 @@ static hsort_status enter_group(struct walk *walk, hid_t group)
     return status;
 }
 
-/* The member of `group` whose own name begins at `own`. */
+/* Visit the member of `group` whose own name begins at `own`. */
 static hsort_status visit_member(struct walk *walk, hid_t group, const char *own)
 {
     H5L_info_t link;

@@ -1,4 +1,4 @@
-/* Of several questions to rank 0 the one that was answered soonest says most:
+/* Of several questions to rank 0, the one that was answered soonest says most:
  *
  *     rank r    ask at t0                     t1        rank 0 answered between t0 and t1: at (t0 + t1) / 2,
  *                       \                    /          or half of t1 - t0 before or after it
@@ -44,8 +44,8 @@ static hsort_status ask_rank_0(struct comm *comm, struct clock_offset *offset)
         offset->error_ns = error_ns;
         offset->offset_ns = offset->at_ns - theirs;
     }
-    // Ranks of one machine have one clock, and are not to differ by what messages take. Clocks of two machines count from when
-    // these were started.
+    // Ranks of one machine have one clock, and must not differ by the time that messages take. The clocks of two machines count from
+    // when each machine was started.
     if (offset->offset_ns <= offset->error_ns && -offset->offset_ns <= offset->error_ns)
         offset->offset_ns = 0;
     return status;
@@ -57,7 +57,7 @@ hsort_status clock_look(struct comm *comm, struct clock_offset *offset)
     return comm->rank == 0 ? answer_questions(comm) : ask_rank_0(comm, offset);
 }
 
-/* Of the way from the first look to the last one. */
+/* The part of the way from the first look to the last one that has passed at `at`. */
 static double part_of_way(const struct clock_offset *first, const struct clock_offset *last, int64_t at)
 {
     const double span = (double)(last->at_ns - first->at_ns), passed = (double)(at - first->at_ns);

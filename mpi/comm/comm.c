@@ -39,7 +39,7 @@ static hsort_status open_duplicates(MPI_Comm user, struct comm *comm)
     return HSORT_OK;
 }
 
-/* Have all nodes as many ranks, and does each begin where the one before it ends? Collective. */
+/* Do all nodes have the same number of ranks, and does each node begin where the one before it ends? Collective. */
 static hsort_status find_even_nodes(struct comm *comm)
 {
     enum { MOST, LEAST, UNEVEN, NUMBERS };

@@ -4,7 +4,7 @@
  * yields a status; the phase ends with comm_agree(), after which every rank goes on or every rank returns the
  * same status.
  *
- * On a communicator of one rank none of the functions below but comm_open() and comm_close() communicates. */
+ * On a communicator of one rank none of the functions below communicates, except comm_open() and comm_close(). */
 #ifndef COMM_H
 #define COMM_H
 
@@ -20,7 +20,7 @@ struct comm {
     int rank, size;
     MPI_Comm node;               /* ranks that share memory with this one; owned */
     int node_rank, node_size;
-    int even_node_ranks; /* of every node, if all have as many, one node behind the other; else 1. The same on every rank */
+    int even_node_ranks; /* of each node, if all have the same number, one node behind the other; else 1. The same on every rank */
     MPI_Group world_group, node_group; /* the same ranks; owned */
     char host[64];
     int threads;         /* that this rank has for loops of its own; 1 until somebody knows better */
@@ -41,10 +41,10 @@ hsort_status comm_usable(void);
  *   comm  [1] written; comm_close() frees it. Errors HSORT_MPI; then *comm needs no close. */
 hsort_status comm_open(MPI_Comm user, struct comm *comm);
 
-/* Collective; after MPI_Finalize(), which has freed the communicators, not. */
+/* Free what comm_open() made. Collective, except after MPI_Finalize(), which has freed the communicators. */
 void comm_close(struct comm *comm);
 
-/* Make one status of all ranks': the greatest, from the lowest rank that has it. Collective.
+/* Make one status of the statuses of all ranks: the greatest, from the lowest rank that has it. Collective.
  *   mine  this rank's; its text is status_text()
  * After    the same status is returned everywhere; unless HSORT_OK, comm->error is the same line everywhere. */
 hsort_status comm_agree(struct comm *comm, hsort_status mine);
@@ -53,25 +53,25 @@ hsort_status comm_agree(struct comm *comm, hsort_status mine);
  * `may_fault`. Not collective. */
 hsort_status comm_check(int mpi_code, const char *call, bool may_fault);
 
-/* Smallest and largest of `value` over the ranks, either of which may be NULL; sum of `value` over the ranks. Collective each. */
+/* Smallest and largest of `value` over the ranks, either of which may be NULL; sum of `value` over the ranks. Each is collective. */
 hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int64_t *largest);
 hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum);
 
-/* The same of each of several numbers, own [count]: sums [count], largest [count]. Collective each. */
+/* The same of each of several numbers, own [count]: sums [count], largest [count]. Each is collective. */
 hsort_status comm_sums(struct comm *comm, const int64_t *own, int count, int64_t *sums);
 hsort_status comm_largest(struct comm *comm, const double *own, int count, double *largest);
 
-/* values [size] = every rank's `value`, in rank order; all [size * count] = every rank's own [count]. Collective
- * each. */
+/* values [size] = every rank's `value`, in rank order; all [size * count] = every rank's own [count]. Each is
+ * collective. */
 hsort_status comm_gather(struct comm *comm, int64_t value, int64_t *values);
 hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count, uint64_t *all);
 
-/* Where each rank's elements begin among those of all, in rank order: offset [size + 1], of which the last is how many there are;
+/* Where each rank's elements begin among those of all, in rank order: offset [size + 1], the last of which is how many there are;
  * largest [1], if not NULL, the largest count. Collective. */
 hsort_status comm_gather_offsets(struct comm *comm, int64_t count, int64_t *offset, int64_t *largest);
 
-/* Begin a message of bytes, INT_MAX at most, to a rank, or from one; `request` tells of its end. Not collective. Fault sites FAULT_MPI,
- * as below. */
+/* Begin to send a message to a rank, or to receive one from it, of INT_MAX bytes at most; `request` tells of its end. Not collective.
+ * Fault sites FAULT_MPI, as below. */
 hsort_status comm_isend(const struct comm *comm, const void *from, size_t bytes, int to, int tag,
                         MPI_Request *request);
 hsort_status comm_irecv(const struct comm *comm, void *to, size_t bytes, int from, int tag,

@@ -3,7 +3,8 @@
 #include "kernels/base/host_memory.h"
 #include "kernels/base/size_text.h"
 
-/* What a rank sends to the others of its node; only 64-bit numbers, so that it is sent as such. Who wants nothing names no limit. */
+/* What a rank sends to the others of its node: only 64-bit numbers, so that it is sent as such. A rank that wants nothing names no
+ * limit. */
 struct memory_request {
     uint64_t bytes, limits;
     struct host_memory_limit limit[HOST_MEMORY_LIMITS_MAX];
@@ -19,7 +20,7 @@ static bool shares_limit(const struct memory_request *request, uint64_t place)
     return false;
 }
 
-/* Compare each limit of this rank with what all that share it want. */
+/* Compare each limit of this rank with what all ranks that share it want. */
 static hsort_status compare_requests(const struct comm *comm, const struct memory_request *requests)
 {
     const struct memory_request *own = &requests[comm->node_rank];
@@ -50,7 +51,7 @@ hsort_status node_memory_check(const struct comm *comm, uint64_t bytes)
 {
     struct memory_request own = {.bytes = bytes};
     struct memory_request *requests = calloc((size_t)comm->node_size, sizeof *requests);
-    // Does any rank want memory, and can any not hear of it? Then the others do not wait for it.
+    // Does any rank want memory, and has any no room to hear of it? Then the others do not wait for that rank.
     uint64_t most[2] = {bytes, requests == NULL};
     hsort_status status = comm_check(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_UINT64_T, MPI_MAX, comm->node),
                                      "MPI_Allreduce", false);

@@ -1,4 +1,4 @@
-/* Host memory that the ranks of a node take at the same time. Each rank may find enough for itself where
+/* Host memory that the ranks of a node take at the same time. Each rank may find enough for itself although
  * there is not enough for all. Linux then kills a process instead of refusing memory. */
 #ifndef NODE_MEMORY_H
 #define NODE_MEMORY_H

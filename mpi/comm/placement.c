@@ -1,12 +1,12 @@
-/* Which GPU and which cores a rank takes. Here four ranks that no launcher bound, on a node with 16 cores,
- * two NUMA nodes and a GPU at each of them:
+/* Which GPU and which cores a rank takes. Here are four ranks that no launcher bound, on a node with 16 cores,
+ * two NUMA nodes and a GPU at each of these:
  *
  *                 NUMA node 0, GPU 0              NUMA node 1, GPU 1
  *     core     0  1  2  3 | 4  5  6  7         8  9 10 11 | 12 13 14 15
  *     rank          0     |     1                   2     |      3
  *
- * First the GPU, in blocks of ranks. Then each rank requests the cores near its GPU: ranks 0 and 1 for
- * cores 0-7, ranks 2 and 3 for cores 8-15. Requests that overlap make a core set: here there are two. Each
+ * First each rank takes its GPU, in blocks of ranks. Then it requests the cores near its GPU: ranks 0 and 1 request
+ * cores 0-7, ranks 2 and 3 request cores 8-15. Requests that overlap make a core set: here there are two. Each
  * core set is cut into slices of whole cores, one for each rank, side by side so that a rank's threads share
  * caches.
  *
@@ -58,7 +58,7 @@ static hwloc_obj_t named_numa_node(hwloc_topology_t topology, const struct cuda_
 
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device)
 {
-    // What the device says goes before its bus, which is elsewhere where a coherent link joins GPU and CPU.
+    // What the device says goes before its bus, which is elsewhere if a coherent link joins GPU and CPU.
     hwloc_obj_t node = named_numa_node(topology, device);
     if (node)
         return node->cpuset;
@@ -102,8 +102,8 @@ struct core_set {
     int position;        /* how many of them come before the rank it was found for */
 };
 
-/* The next core after `core` (NULL: the first) of which cpus has a part. Where hwloc knows of no cores,
- * processing units count as such. */
+/* The next core after `core` (NULL: the first) that cpus has a part of. If hwloc knows of no cores,
+ * processing units count as cores. */
 static hwloc_obj_t next_core(hwloc_topology_t topology, hwloc_const_cpuset_t cpus, hwloc_obj_t core)
 {
     const int depth = hwloc_get_type_or_below_depth(topology, HWLOC_OBJ_CORE);
@@ -168,7 +168,7 @@ static hsort_status core_set_find_large(const struct placement_node *node,
     return core_set_find(node->topology, requests, me, set);
 }
 
-/* Cut out the slice at set->position; at least one core, shared where there are more ranks than cores. */
+/* Cut out the slice at set->position: at least one core, which is shared if there are more ranks than cores. */
 static hsort_status core_set_cut(hwloc_topology_t topology, const struct core_set *set, hwloc_bitmap_t slice)
 {
     const int64_t cores = set->cores;

@@ -1,5 +1,5 @@
 /* Which GPU and which cores a rank takes. placement_here() asks the machine it runs on and the ranks there, and
- * binds. What it chooses follows from a topology and from what ranks request (gpu_request.h), so that it is tested
+ * binds. What it chooses follows from a topology and from what ranks request (gpu_request.h), so the choice can be tested
  * on synthetic and recorded machines. */
 #ifndef PLACEMENT_H
 #define PLACEMENT_H
@@ -24,7 +24,7 @@ struct placement {
     int device;               /* index among the GPUs this rank sees; -1: none */
     int numa_node;            /* -1: unknown */
     hwloc_cpuset_t cpus;      /* cores to run on; owned, hwloc_bitmap_free() */
-    int cores;                /* of them, counted as cores, not as hardware threads; no more than a quota of CPU time pays */
+    int cores;                /* of them, counted as cores, not as hardware threads; no more than a quota of CPU time pays for */
     bool bound_by_launcher;   /* `allowed` is less than `machine`: leave the mask alone */
     struct placement_binding *binding; /* of the process; placement_release() undoes it; owned; NULL: none */
 };
@@ -34,8 +34,8 @@ struct placement {
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device);
 
 /* Choose for this rank on this machine, bind its process unless told not to or bound already, and describe
- * it. Ranks that may not run everywhere get, of the GPUs they see, one that is near, as far as those go
- * round. Collective (UUIDs are compared on the node, so that a shared GPU is seen).
+ * it. Ranks that may not run everywhere get one of the GPUs they see that is near, as far as near ones go
+ * round. Collective (UUIDs are compared on the node, so that a shared GPU is noticed).
  *   devices   GPUs to choose from: cuda_device_count(), or 0 for the host engine
  *   placement [1] written; placement_release() frees it, also after an error; info [1] written
  * Errors HSORT_INTERNAL, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI; the caller agrees on it. */

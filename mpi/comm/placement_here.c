@@ -1,13 +1,13 @@
 /* Placement on the machine that this rank runs on: what there is, what the launcher allowed, what the other
- * ranks of the node take, and the binding itself. The choosing is that of mpi/comm/placement.c.
+ * ranks of the node take, and the binding itself. mpi/comm/placement.c does the choosing.
  *
  * The ranks of a node exchange two things, in two gathers:
  *   1. which GPUs they see, and which of these are near the cores they may run on. Ranks that see the same
- *      ones spread over them, near where they can; a rank that was given a GPU of its own takes it, whatever
+ *      GPUs spread over them, near if they can; a rank that was given a GPU of its own takes it, whatever
  *      the others see. GPUs are compared by UUID: indices are private to a process, and a MIG instance has
  *      the PCI bus of the whole GPU.
  *   2. which GPU they take (so that a shared one is known), which cores they request, and by which quota of CPU time they are
- *      bound: ranks with the same one have as many threads as it has cores, shared out, and not more.
+ *      bound: ranks with the same quota share out as many threads as it has cores, and not more.
  *
  * "The launcher left this rank unbound" means: every thread of the process may run wherever its cgroup lets
  * it. Two things must not be taken for the launcher's mask: the one that an earlier context of this process
@@ -45,7 +45,7 @@ struct rank_request {
 struct node_survey {
     hwloc_topology_t topology;
     hwloc_bitmap_t machine, allowed; /* see struct placement_node, which borrows them */
-    bool keeps_mask;                 /* not ours to bind, for whatever reason */
+    bool keeps_mask;                 /* not to be bound here, for whatever reason */
     struct placement_node node;
     struct gpus_seen *seen;         /* [node_size] */
     uint64_t *near;                 /* [node_size] scratch, for some of them */
@@ -109,7 +109,7 @@ static void read_binding(hwloc_topology_t topology, struct mask *mask)
     hwloc_bitmap_free(cpus);
 }
 
-/* Bind every thread of the process, and so those that OpenMP makes later. NULL: that cannot be; else the topology belongs to
+/* Bind every thread of the process, and so those that OpenMP makes later. NULL: that cannot be done; else the topology belongs to
  * the binding. */
 static struct placement_binding *bind_process(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
 {
@@ -132,7 +132,8 @@ static struct placement_binding *bind_process(hwloc_topology_t topology, hwloc_c
     return bound ? binding : NULL;
 }
 
-/* Give the process the mask that it has without this binding, unless another one holds, or somebody has bound it anew since. */
+/* Give the process the mask that it has without this binding, unless another binding holds, or somebody has bound the process anew
+ * since. */
 static void unbind_process(struct placement_binding *gone)
 {
     static const struct mask unknown;
@@ -178,7 +179,7 @@ static hsort_status add_openmp_places(hwloc_bitmap_t cpus, bool *any)
     return HSORT_OK;
 }
 
-/* Have all threads of the process the mask of this one? */
+/* Do all threads of the process have the mask of this one? */
 static bool threads_alike(hwloc_topology_t topology, hwloc_const_cpuset_t cpus)
 {
     struct mask own, all;
@@ -213,9 +214,9 @@ static hsort_status read_masks(struct node_survey *survey)
 
 /* ---- looking around ---- */
 
-/* The machine. With the parts that this job may not use: all ranks of the node then count the same cores, and
- * a GPU whose nearest cores belong to another job still has its place. With PCI devices only where there are
- * GPUs: to read these takes longer than all the rest, and the kernel lets one rank do so at a time.
+/* Load the topology of the machine, with the parts that this job may not use: all ranks of the node then count the
+ * same cores, and a GPU whose nearest cores belong to another job still has its place. PCI devices are in it only if
+ * there are GPUs: reading them takes longer than all the rest, and the kernel lets one rank do so at a time.
  * hwloc_topology_destroy() frees it, also after an error, unless it is NULL. */
 static hsort_status load_topology(bool has_gpus, hwloc_topology_t *topology)
 {
@@ -247,7 +248,7 @@ static uint64_t digest_gpus(const struct placement_node *node)
     return digest;
 }
 
-/* Everything that can be known, and all memory that is needed, before the ranks exchange anything. Not
+/* Find out everything that can be known, and take all memory that is needed, before the ranks exchange anything. Not
  * collective. */
 static hsort_status survey_open(const struct comm *comm, int devices, struct node_survey *survey)
 {
@@ -382,7 +383,7 @@ _Static_assert(sizeof((hsort_rank_info *)0)->host == sizeof((struct comm *)0)->h
                    sizeof((hsort_rank_info *)0)->gpu_pci == sizeof((struct cuda_device *)0)->pci,
                "describe_placement() copies whole fields");
 
-/* No more threads than this rank's part of the CPU time that it may take; one at least. */
+/* Allow no more threads than this rank's part of the CPU time that it may take; one at least. */
 static void limit_cores(const struct node_survey *survey, struct placement *placement)
 {
     const struct host_core_limit *limit = &survey->requested[survey->node.node_rank].limit;

@@ -5,8 +5,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What a rank says of its memory: where some bytes lie, and what they are. A process id alone may name another process, one of
- * the reader's container. */
+/* What a rank says of its memory: where some bytes lie, and what they are. A process id alone may name another process, in the
+ * reader's container. */
 struct memory_sample {
     uint64_t process, address, bytes;
 };
@@ -34,7 +34,7 @@ hsort_status process_memory_open(int size, struct process_memory *memory)
     return status_fail(HSORT_HOST_MEMORY, "no memory to read that of %d processes", size);
 }
 
-/* Read up to `bytes`; 0: it cannot be. */
+/* Read up to `bytes`; returns how many, 0 if they cannot be read. */
 static size_t read_some(int64_t process, uint64_t address, size_t bytes, void *to)
 {
     const struct iovec here = {.iov_base = to, .iov_len = bytes};

@@ -4,22 +4,22 @@
  *     a slot           3/4 of the largest batch: some of it usually is the rank's own
  *     scratch          9/4 of it: on a GPU sort_regions() wants nearly twice as much room as it has keys
  *
- * The largest batch is a sixth of the capacity. From SMALL_REGIONS_RANKS ranks on a single region is as large as that,
- * as a sample does not cut regions evenly: then it is a third. */
+ * The largest batch is a sixth of the capacity. From SMALL_REGIONS_RANKS ranks on, a single region can be as large as that,
+ * because a sample does not cut regions evenly; then the largest batch is a third. */
 #include "mpi/exchange/batch_plan.h"
 #include <stdlib.h>
 #include <string.h>
 #include "mpi/exchange/region_map.h"
 
 enum {
-    BATCH_SHARE = 6,          // of the capacity, at most, is one batch
-    LARGE_BATCH_SHARE = 3,    // the same of many ranks
-    SMALL_REGIONS_RANKS = 64, // from so many ranks on
-    BATCH_KEYS_MIN = 1 << 17, // that a batch may have at least
-    FIRST_SHARE = 4,          // of the largest batch, at most, is the first: kernels begin soon
-    GROWTH_SHARE = 4,         // of a batch, the next one may be larger: it is fetched while this one is sorted
-    SPARE_SHARE = 32,         // of the capacity, one is room for gaps
-    BATCHES_OF_RANK = 32      // for which there is room, besides one for each region
+    BATCH_SHARE = 6,          // one batch is at most this part of the capacity
+    LARGE_BATCH_SHARE = 3,    // the same for many ranks,
+    SMALL_REGIONS_RANKS = 64, // from so many on
+    BATCH_KEYS_MIN = 1 << 17, // the largest batch may have so many keys in any case
+    FIRST_SHARE = 4,          // the first batch is at most this part of the largest, so that kernels begin soon
+    GROWTH_SHARE = 4,         // by this part the next batch may be larger: it is fetched while this one is sorted
+    SPARE_SHARE = 32,         // this part of the capacity is room for gaps
+    BATCHES_OF_RANK = 32      // there is room for so many, besides one for each region
 };
 
 /* ---- sizes ------------------------------------------------------------------------------------------------- */
@@ -39,8 +39,8 @@ int64_t batch_scratch_keys(int size, int64_t capacity)
     return batch_keys_most(size, capacity) / 4 * 9;
 }
 
-/* Keys of batch `number` at most. To fetch a batch takes not much less than to sort one as large; were each
- * twice as large as the one before, the kernels would wait for it. */
+/* The most keys of batch `number`. Fetching a batch takes not much less time than sorting one as large: if each batch
+ * were twice as large as the one before, the kernels would wait for it. */
 int64_t batch_keys_at_most(int size, int64_t capacity, int number)
 {
     const int64_t largest = batch_keys_most(size, capacity);
@@ -113,7 +113,7 @@ static int64_t room_of_others(const struct batch_plan *plan, int rank, int first
     return room;
 }
 
-/* Can a batch take a region of several values, of which all ranks have `keys`, and some rank fetches `fetched` at most? */
+/* Can a batch take a region of several values, if all ranks together have `keys` of it, and a rank fetches `fetched` at most? */
 static bool fits_batch(const struct batch_plan *plan, const struct engine *engine, int64_t keys,
                        int64_t fetched)
 {
@@ -154,8 +154,8 @@ bool batch_plan_regions(struct batch_plan *plan, const struct engine *engine, in
 /* ---- batches ------------------------------------------------------------------------------------------------ */
 
 /* Batch `number` of a rank: the first keys of [from, until), the global positions that it still wants. A region of several
- * values that reaches beyond them is a batch alone. One of one value needs no room, but counts, so that what goes to the
- * host at a time, or may have to be sorted once more, stays within bounds. */
+ * values that reaches beyond them is a batch alone. A region of one value needs no room, but its keys count, so that what
+ * goes to the host at a time, or may have to be sorted once more, stays within bounds. */
 static struct batch next_batch(const struct batch_plan *plan, const struct engine *engine, int rank, int number,
                                int64_t from, int64_t until)
 {

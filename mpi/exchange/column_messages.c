@@ -4,8 +4,8 @@
 #include "mpi/exchange/packed_paths.h"
 #include "mpi/exchange/step_order.h"
 
-/* Slots of parts, of either direction. As many messages as TRANSPORT_CHUNKS_IN_FLIGHT are on their way at a time, and as many parts are
- * packed ahead of them, or unpacked behind. */
+/* Slots for parts, in each direction. TRANSPORT_CHUNKS_IN_FLIGHT messages are on their way at a time, and as many parts are packed ahead
+ * of them, or unpacked behind them. */
 enum { SLOTS = 2 * TRANSPORT_CHUNKS_IN_FLIGHT };
 
 /* Where a rank stands in the order of its messages of one direction. */
@@ -23,7 +23,7 @@ struct column_part {
     bool packs;
 };
 
-/* By the number of a part, % SLOTS. */
+/* Indexed by the number of a part, % SLOTS. */
 struct column_slots {
     struct engine_event *packed[SLOTS], *unpacked[SLOTS];
     int64_t *bytes; /* [SLOTS] host memory of the engine: of parts that are packed */
@@ -41,8 +41,8 @@ struct messages_stream {
 
 /* ---- the order ---------------------------------------------------------------------------------------------- */
 
-/* Bytes of the next part of a column, of which so many are left: whole elements, if there is room for one, in parts as large as each
- * other, so that none is too short to be packed. */
+/* Bytes of the next part of a column that has `left` bytes left: whole elements, if there is room for one, in parts of equal size, so
+ * that none is too short to be packed. */
 static size_t part_bytes(const struct messages_stream *s, const struct message_column *column, size_t left)
 {
     const size_t message = s->transport->message_bytes, each = column->bytes;
@@ -109,7 +109,7 @@ static bool event_has_come(struct messages_stream *s, struct engine_event *event
 
 /* ---- what is sent --------------------------------------------------------------------------------------------- */
 
-/* Pack or unpack a part: `packed` [*bytes] and its place. Then `event` is recorded. */
+/* Queue the packing of a part from its place to `packed` [*bytes], or the unpacking from there to its place. Then `event` is recorded. */
 static void queue_part(struct messages_stream *s, const struct column_part *part, bool packs, void *packed,
                        int64_t *bytes, struct engine_event *event)
 {
@@ -128,8 +128,8 @@ static void queue_part(struct messages_stream *s, const struct column_part *part
         s->status = engine->ops->event_record(engine, event, STREAM_WORK);
 }
 
-/* Queue the packing of the parts that are sent next. When a message is named, all but TRANSPORT_CHUNKS_IN_FLIGHT - 1 before it have
- * left, so the slots of those can be written to. */
+/* Queue the packing of the parts that are sent next. When a message is named, all messages before it have left, except the last
+ * TRANSPORT_CHUNKS_IN_FLIGHT - 1, so the slots of those that have left can be written to. */
 static void pack_ahead(struct messages_stream *s)
 {
     struct column_part part;
@@ -168,7 +168,7 @@ static enum transport_next next_column_sent(void *user, struct transport_message
 
 /* ---- what comes ----------------------------------------------------------------------------------------------- */
 
-/* transport_stream.receive. A slot is free once what it had is unpacked. */
+/* transport_stream.receive. A slot is free once what it held is unpacked. */
 static enum transport_next next_column_received(void *user, struct transport_message *message)
 {
     struct messages_stream *s = user;
@@ -275,7 +275,7 @@ hsort_status column_messages_run(const struct column_messages *m, hsort_status m
         .send = next_column_sent, .receive = next_column_received, .received = take_arrival, .user = &s};
     struct trace_span *span = trace_begin(m->comm->trace, "exchange messages");
     keep_first_error(&s.status,
-                     m->engine->ops->stream_synchronize(m->engine, STREAM_WORK)); // what is sent is there
+                     m->engine->ops->stream_synchronize(m->engine, STREAM_WORK)); // what is sent must be there
     keep_first_error(&s.status, s.transport->ops->stream_begin(s.transport, &stream));
     keep_first_error(&s.status, s.transport->ops->stream_end(s.transport));
     trace_end(span);

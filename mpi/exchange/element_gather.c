@@ -2,7 +2,7 @@
  * waits for another.
  *
  * There are P - 1 steps: in step s rank r sends to r + s and receives from r - s. Elements go in
- * slices, through two buffers; a slice of the sender and one of the receiver are the same elements:
+ * slices, through two buffers; a slice of the sender and one of the receiver hold the same elements:
  *
  *     gather     owner    in  --take, at asked-->   slice --sendrecv--> in_slice  --place, at places-->  out
  *     scatter             in  --take, at places-->  slice --sendrecv--> in_slice  --place, at asked-->   out   the owner
@@ -25,19 +25,19 @@ struct element_gather {
 
     int64_t *tables;        /* host memory of the three below */
     int64_t *wanted_offset; /* [size + 1] which entries of wanted name elements of rank r: from [r] to [r + 1] - 1 */
-    int64_t *asked_offset; /* [size + 1] the same of asked; none for this rank itself */
+    int64_t *asked_offset; /* [size + 1] the same for asked; none for this rank itself */
     int64_t *asks;         /* [size] how many of each rank's elements this one names */
 
     int64_t *wanted; /* [count] global positions, ascending */
-    int64_t *places; /* [count] whose entry of index each of them is */
+    int64_t *places; /* [count] which entry of index each of them is */
     int64_t *asked;  /* [asked_offset[size]] global positions */
 
-    int64_t most;      /* elements between this rank and any one, itself included */
+    int64_t most;      /* the most elements between this rank and any rank, itself included */
     size_t slices_fit; /* bytes of the elements that the slices have been made for; 0: there are none */
     char *in_slice;    /* what comes from others */
 };
 
-/* Positions that say which elements of an array [elements] are meant; its first one has position `first`. */
+/* Positions that say which elements of an array [elements] are meant; the array's first element has position `first`. */
 struct element_list {
     const int64_t *positions; /* [count] engine memory */
     int64_t count;
@@ -47,7 +47,7 @@ struct element_list {
 /* One walk. */
 struct element_walk {
     struct element_gather *gather;
-    bool gathers; /* elements go to who names them; otherwise from there to their owner */
+    bool gathers; /* elements go to the rank that names them; otherwise from there to their owner */
     size_t element_bytes;
     int64_t slice; /* elements of a slice at most; a rank alone has none */
     const char *in;
@@ -121,8 +121,8 @@ static int64_t slice_length(int64_t count, int64_t at, int64_t most)
     return int64_clamp(count - at, 0, most);
 }
 
-/* Have slices for elements of so many bytes, unless there are some for such or larger ones: that all ranks decide alike.
- * Slices for larger elements suit smaller ones: they hold as many elements as there are, or slice_bytes(), or one element.
+/* Make slices for elements of element_bytes, unless there are slices for elements of this or a larger size, which all ranks decide
+ * alike. Slices for larger elements suit smaller ones: they hold as many elements as there are, or slice_bytes(), or one element.
  * Collective; errors are agreed. */
 static hsort_status make_slices(struct element_gather *g, size_t element_bytes)
 {
@@ -179,7 +179,7 @@ struct index_codes {
     int code_bytes, place_bits;
     void *buffer[2]; /* [count] codes each; sort() wants a second one */
     void *workspace;
-    void *sorted; /* which of them it is */
+    void *sorted; /* the buffer that holds the sorted codes */
 };
 
 static void drop_codes(struct spare_memory *spare, struct index_codes *c)
@@ -211,7 +211,7 @@ static hsort_status sort_codes_of_index(const struct element_gather *g, struct i
     return ops->stream_synchronize(engine, STREAM_WORK);
 }
 
-/* Where in the sorted codes those of each rank's elements begin. */
+/* Find where in the sorted codes those of each rank's elements begin. */
 static hsort_status find_owners(struct element_gather *g, const struct index_codes *c)
 {
     const int borders = g->comm->size + 1;
@@ -240,7 +240,7 @@ static hsort_status split_index(struct element_gather *g, struct index_codes *c)
     struct engine *engine = g->engine;
     const size_t bytes = (size_t)g->count * sizeof(int64_t);
     const struct keymap map = keymap_of_kind(KEY_UNSIGNED, sizeof(int64_t), 0, HSORT_ASCENDING);
-    // All but the sorted codes: their room is what the lists take.
+    // Everything except the sorted codes goes back: the lists take its room.
     void **unsorted = &c->buffer[c->sorted == c->buffer[0]];
     spare_give(g->spare, *unsorted);
     spare_give(g->spare, c->workspace);
@@ -266,7 +266,7 @@ static hsort_status sort_index(struct element_gather *g)
     if (status == HSORT_OK)
         status = split_index(g, &codes);
     drop_codes(g->spare, &codes);
-    if (status != HSORT_OK) // others are not to be told what is wrong, and to fail at that
+    if (status != HSORT_OK) // other ranks must not be told anything wrong, and fail because of it
         memset(g->wanted_offset, 0, ((size_t)g->comm->size + 1) * sizeof *g->wanted_offset);
     return status;
 }
@@ -360,7 +360,7 @@ hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, 
 
 /* ---- elements move ------------------------------------------------------------------------------------- */
 
-/* Which elements of this rank's part of the array `peer` names. */
+/* The elements of this rank's part of the array that `peer` names. */
 static struct element_list list_of_owner(const struct element_gather *g, int peer)
 {
     const int rank = g->comm->rank;
@@ -422,7 +422,7 @@ static hsort_status place_slice(const struct element_walk *w, const struct eleme
     return check_inside(outside, some, list->elements);
 }
 
-/* What this rank names of its own. */
+/* Move the own elements that this rank names. */
 static hsort_status move_own(const struct element_walk *w)
 {
     const struct element_gather *g = w->gather;
@@ -452,8 +452,8 @@ static hsort_status move_step(const struct element_walk *w, int to, int from)
     return status;
 }
 
-/* A rank alone has no lists: its index is one, which has not been checked. A gather finds what is outside as it goes; out of a scatter
- * must not be changed then. */
+/* A rank alone has no lists: its index serves as one, and has not been checked. A gather finds positions outside as it goes. A scatter
+ * must not change `out` if there are any, so it checks first. */
 static hsort_status move_alone(const struct element_walk *w)
 {
     const struct element_gather *g = w->gather;

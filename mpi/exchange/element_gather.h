@@ -3,7 +3,7 @@
  *     gather    out[i] = in[index[i]]        global positions count through the ranks in order
  *     scatter   out[index[i]] = in[i]
  *
- * Each rank sorts its index, with the place of each entry below it, and tells every rank which of its elements it means.
+ * Each rank sorts its index, with the place of each entry below it, and tells every other rank which of that rank's elements it names.
  * Both directions then walk the same lists:
  *
  *     rank 1, index  7 2 5 0      owners: rank 0 has 0..3, rank 1 has 4..7
@@ -11,8 +11,7 @@
  *     gather         rank 0 takes its elements 0 2, sends them; they go to places 3 1 here
  *     scatter        the elements at places 3 1 go to rank 0, which puts them at 0 2
  *
- * An element crosses between ranks once, and one that an index names twice crosses twice. Index, in and out lie in engine
- * memory. */
+ * An element crosses between ranks once for each time that an index names it. Index, in and out lie in engine memory. */
 #ifndef ELEMENT_GATHER_H
 #define ELEMENT_GATHER_H
 
@@ -22,31 +21,31 @@
 
 struct element_gather;
 
-/* What other ranks may map of this rank's memory: one allocation, through which all goes that leaves, and which gathers that
- * follow each other share. To map memory takes longer than to carry a million elements. */
+/* What other ranks may map of this rank's memory: one allocation. Everything that leaves goes through it, and gathers that follow each
+ * other share it, because mapping memory takes longer than carrying a million elements. */
 struct gather_slice {
     struct kept_memory *kept; /* borrowed */
     size_t most_bytes; /* that go at a time, or one element; 0: 64 MiB. The same on every rank */
 };
 
-/* Bytes of a slice's memory where so many go from a rank to another, or 64 MiB: a little more, so that it need not grow where
+/* Bytes of a slice's memory if `bytes` go from one rank to another, or 64 MiB if that is less: a little more, so that it need not grow if
  * the next gather is like this one. Pure. */
 size_t gather_slice_room(size_t bytes);
 
-/* Learn who means which elements. Collective.
+/* Learn which rank names which elements. Collective.
  *   spare      all other engine memory is taken from it, and given back by close(); borrowed until then
- *   slice      borrowed until close(); grows here and in runs, after all ranks have unmapped what they mapped. To be freed as
+ *   slice      borrowed until close(); grows here and in run(), after all ranks have unmapped what they mapped. It is freed like
  *              other memory that the transport was given: transport_unmap(). A rank that is alone needs none
- *   transport  so does that
+ *   transport  borrowed until close(), too; a rank that is alone needs none
  *   offset     [size + 1] global position of each rank's first element of the array that the index is into; borrowed until
  *              close(), the same on every rank
  *   index      [count] global positions, any, also repeated; engine memory, not changed, borrowed until close()
  *   gather     [1] written; NULL after an error
- * Memory   engine memory: 32 bytes for each entry, or 24 if 64 bits hold the number of elements beside that of entries, what
- *          the engine's sort needs, and 8 bytes for each entry of other ranks that means an element here; until close() 16
- *          and 8, and two slices, one of them the caller's, of 64 MiB each or what goes between any two ranks. A rank that is
- *          alone takes none.
- * Errors   agreed: HSORT_ARGUMENT, a position outside of the array, which a rank alone finds in run(); HSORT_DEVICE_MEMORY,
+ * Memory   engine memory: 32 bytes for each entry, or 24 if 64 bits hold the number of elements beside the number of entries; what
+ *          the engine's sort needs; and 8 bytes for each entry of other ranks that names an element here. Until close() it takes 16
+ *          and 8 of these bytes, and two slices, one of them the caller's, of 64 MiB each or of what goes between any two ranks. A
+ *          rank that is alone takes none.
+ * Errors   agreed: HSORT_ARGUMENT, a position outside of the array, which a rank that is alone finds in run(); HSORT_DEVICE_MEMORY,
  *          HSORT_HOST_MEMORY, HSORT_MPI, those of the engine. */
 hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, struct gather_slice *slice,
                                  struct transport *transport, const int64_t *offset, const int64_t *index,
@@ -57,14 +56,15 @@ hsort_status element_gather_open(struct comm *comm, struct spare_memory *spare, 
  *   element_bytes  1 .. 65536, the same on every rank
  *   in             of a gather [offset[rank + 1] - offset[rank]] elements, of a scatter [count]; not changed
  *   out            the other number; overlaps nothing; undefined after an error. An element of it that no index of a scatter names
- *                  stays as it was, one that several name is any of theirs, or parts of several
+ *                  stays as it was; one that several entries name becomes any of theirs, or parts of several
  *   moved_bytes    grows by what this rank has sent; the positions that open() sends are not counted
- * Memory   the slices are made anew where elements are larger than in all runs before.
+ * Memory   the slices are made anew if elements are larger than in all calls before.
  * Errors   agreed, as above. Complete on return. */
 hsort_status element_gather_run(struct element_gather *gather, bool scatters, size_t element_bytes,
                                 const void *in, void *out, int64_t *moved_bytes);
 
-/* NULL is fine. No other rank maps what is given back here. After open() has failed there is nothing to close. Not collective. */
+/* Give everything back. NULL is fine. No other rank maps what is given back here. If open() has failed there is nothing to close. Not
+ * collective. */
 void element_gather_close(struct element_gather *gather);
 
 #endif

@@ -24,13 +24,13 @@ struct exchange {
     int key_bytes;
     int64_t capacity;       /* keys that fit on a rank; the same everywhere; size * capacity >= all keys */
     void *keys, *scratch;   /* [capacity] each, engine memory; keys holds this rank's run */
-    int64_t scratch_keys;   /* that scratch has room for: the capacity, or also exchange_ops.spare_keys() */
-    bool in_place;          /* `direct` only: keys has room for this rank's keys alone, whose number stays, scratch for a
-                             * part of them. The same on every rank */
+    int64_t scratch_keys;   /* that scratch has room for: the capacity, perhaps with exchange_ops.spare_keys() */
+    bool in_place;          /* for `direct` only: keys has room only for this rank's keys, and their number stays; scratch has
+                             * room for a part of them. The same on every rank */
     void *workspace;        /* [workspace_bytes] engine memory to work in; may be none */
     size_t workspace_bytes;
-    int rung;               /* of local sorts, which it is large enough for: the one asked for, or -1 */
-    size_t chunk_bytes;     /* fetched from a peer's memory at a time, a multiple of 8; 0: as is best */
+    int rung;               /* of local sorts, for which workspace is large enough: the one asked for, or -1 */
+    size_t chunk_bytes;     /* fetched from a peer's memory at a time, a multiple of 8; 0: the best size */
     int64_t count;          /* keys of this rank, 0 .. capacity */
 
     /* [size + 1] global position of each rank's first key, before and after; the last entry is the number of
@@ -43,18 +43,18 @@ struct exchange {
                                  * Numbered: as engine_partition_ops take them; if positions are wanted, they are the result */
     void *host_out;             /* pinned memory that gets this rank's part of the result too; or NULL */
     bool all_ascend;            /* found: every rank's keys came in order; the same on every rank */
-    double local_seconds;       /* what went by before any key left its rank */
+    double local_seconds;       /* time before any key left its rank */
 
     /* what happened, added up */
     int64_t moved_bytes;  /* sent to other ranks */
     int rounds_moved;     /* rounds or steps in which this rank sent or received any key */
-    double merge_seconds; /* of the time taken, what went into merging */
+    double merge_seconds; /* the part of the time that went into merging */
 
     void (*progress)(void *user, int64_t done, int64_t total); /* rank 0, after each round; or NULL */
     void *progress_user;
 };
 
-/* The scratch buffer holds the keys now. What the other one has to spare nobody has asked. */
+/* Make the scratch buffer the keys. Nobody has asked whether the other buffer has room to spare. */
 static inline void exchange_swap_buffers(struct exchange *x)
 {
     void *keys = x->scratch;
@@ -77,11 +77,11 @@ struct exchange_ops {
     bool (*can)(const struct comm *comm, const struct engine *engine);
 
     /* Does it pay for shards of `keys` keys on `size` ranks, beside the entries that follow it in the table?
-     * packs: keys are packed on some path of this rank (packed_paths.h). Of two ranks both say the same; of more only what does not
-     * depend on it may be answered, as all must choose the same. NULL: always. Pure. */
+     * packs: keys are packed on some path of this rank (packed_paths.h). Two ranks both say the same. With more ranks the answer must
+     * not depend on packs, because all ranks must choose the same entry. NULL: always. Pure. */
     bool (*pays)(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes);
 
-    /* Make the tables, with the context: so no sort lacks memory for them once keys have moved. *tables is
+    /* Make the tables together with the context, so that no sort lacks memory for them once keys have moved. *tables is
      * NULL after an error. NULL: it has none. Not collective. Errors HSORT_HOST_MEMORY, the engine's. */
     hsort_status (*open)(int size, struct engine *engine, void **tables);
     void (*close)(void *tables, struct engine *engine); /* NULL tables are fine. Not collective */
@@ -90,7 +90,7 @@ struct exchange_ops {
     size_t (*memory_bytes)(const struct engine *engine, const struct comm *comm,
                            const struct transport *transport, int key_bytes, int64_t capacity);
 
-    /* Keys beyond the capacity for which run() likes to have room in x->scratch, and can do without. NULL: none. Pure. */
+    /* Keys beyond the capacity for which run() likes to have room in x->scratch, but can do without. NULL: none. Pure. */
     int64_t (*spare_keys)(const struct engine *engine, const struct comm *comm,
                           const struct transport *transport, int64_t capacity);
 
@@ -104,14 +104,14 @@ struct exchange_ops {
     hsort_status (*run)(struct exchange *x, bool *done);
 };
 
-/* The strategies, one per file. Source of each: at the head of its file. */
+/* The strategies, one per file. The head of each file names its source. */
 extern const struct exchange_ops exchange_partition, exchange_direct, exchange_bitonic;
 
-/* Have what `direct` needs in place, before keys are touched. tables: its own, of `size` ranks, which keep it. Not collective. Errors
- * HSORT_HOST_MEMORY. */
+/* Reserve what `direct` needs to work in place, before keys are touched. tables: those of `direct` for `size` ranks, which keep it. Not
+ * collective. Errors HSORT_HOST_MEMORY. */
 hsort_status direct_reserve_in_place(void *tables, int size);
 
-/* Keys that have room in the memory of a partition for `size` ranks of at most `capacity` keys, beside the engine's
+/* How many keys the memory of `partition` has room for, with `size` ranks of at most `capacity` keys, beside the engine's
  * own workspace. packs: chunks are packed on their way to some rank. Pure. */
 int64_t partition_memory_keys(int size, bool packs, int64_t capacity);
 
@@ -119,11 +119,11 @@ int64_t partition_memory_keys(int size, bool packs, int64_t capacity);
 enum { EXCHANGES = 3 };
 extern const struct exchange_ops *const exchange_table[EXCHANGES];
 
-/* The entry for keys in the form `input`: the one that was asked for, if it takes this form; else the first
+/* Return the entry for keys in the form `input`: the one that was asked for, if it takes this form; else the first
  * one that pays. Pure.
- *   wanted   AUTO, or what the caller asked for. Raw keys are only partitioned if that is wanted, or AUTO
- *   usable   bit 1 << kind is set for those that can be run
- *   Returns  NULL, of raw keys only: none is to be tried. */
+ *   wanted   AUTO, or what the caller asked for. Raw keys are partitioned only if that is wanted, or AUTO
+ *   usable   bit 1 << kind is set for the entries that can run
+ *   Returns  NULL, for raw keys only: no entry is to be tried. */
 const struct exchange_ops *exchange_choose(hsort_exchange wanted, enum exchange_input input, unsigned usable,
                                            hsort_engine engine, int size, bool packs, int64_t keys,
                                            int key_bytes);

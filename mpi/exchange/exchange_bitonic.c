@@ -94,7 +94,7 @@ static hsort_status compare_split(struct exchange *x, int partner)
     const void *theirs = NULL;
     if (x->transport->ops->expose) {
         keep_first_error(&status,
-                         x->engine->ops->stream_synchronize(x->engine, STREAM_WORK)); // what is shown is there
+                         x->engine->ops->stream_synchronize(x->engine, STREAM_WORK)); // what is shown must be there
         keep_first_error(&status, x->transport->ops->expose(x->transport, partner, h.place,
                                                             (size_t)h.outgoing * width, &theirs));
     }

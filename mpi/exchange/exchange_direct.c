@@ -6,14 +6,13 @@
  *     rank 1    2 | 6 7 | 8 10       6 | 6 7 | 5' 6'       (5' counts as after 5)       5' 6 6 6' 7
  *     rank 2    3 | 5' 6' | 11 12    9 | 8 10 | 11 12                                   8 9 10 11 12
  *
- * There are P - 1 steps (step_order.h): in each a rank sends to one and receives from another, so none is sent to
- * by all others at a time. Where nothing is to be sent there is no message. Pieces whose path is slow (packed_paths.h)
- * go before the others, in a stream of messages in the same order, as differences of neighbours (column_messages.h).
- * Not MPI_Alltoallv: its counts are
- * ints, and on device memory it crashes or crawls in MPI libraries whose point-to-point messages are fine. A
- * second form, over rails (first to the rank of the same local number on each other node, then inside the
- * node), sends fewer messages on many nodes; it is left out until there is a machine on which it was seen to
- * gain.
+ * There are P - 1 steps (step_order.h). In each a rank sends to one rank and receives from another, so no rank is sent to
+ * by all others at the same time. Where nothing is to be sent there is no message. Pieces with a slow path (packed_paths.h)
+ * go before the others, in a stream of messages in the same order, as differences between neighbours (column_messages.h).
+ * MPI_Alltoallv is not used: its counts are ints, and on device memory it crashes or crawls in MPI libraries whose
+ * point-to-point messages are fine. A second form, over rails (first to the rank of the same local number on each other
+ * node, then inside the node), sends fewer messages on many nodes; it is left out until there is a machine on which it
+ * is seen to gain.
  *
  * Where there is no second buffer for all keys, the cut pieces change ranks in place (swap_pieces.c).
  *
@@ -36,9 +35,9 @@ struct direct_tables {
     int64_t *sends, *receives; /* [size] keys to and from each rank */
     int64_t *piece_offset;     /* [size + 1] where in the scratch buffer the keys from each rank begin */
     struct place_span *packed_out,
-        *packed_in;             /* [size] own keys that go packed, and places of the sender's that come so */
-    struct column_slots *slots; /* of the first sort that packs; NULL: none has */
-    struct swap_tables *swaps;  /* of the first sort in place, likewise */
+        *packed_in;             /* [size] own keys that go packed, and places of the sender's keys that come packed */
+    struct column_slots *slots; /* made by the first sort that packs; NULL: none has packed */
+    struct swap_tables *swaps;  /* made by the first sort in place, likewise */
 };
 
 static void close_direct(void *tables, struct engine *engine)
@@ -88,11 +87,11 @@ hsort_status direct_reserve_in_place(void *tables, int size)
     return d->swaps ? HSORT_OK : swap_tables_open(size, BORDERS * (int64_t)size, &d->swaps);
 }
 
-/* Each key moves once, where the network moves it log(P) / 2 times or more. But there are P - 1 messages and
- * the rounds of the splitters: on an engine whose steps take next to no time, fewer keys than these are
- * sooner moved by the network; and so are those of very many ranks, until each has as many for each other one as make up for a message.
- * Of two ranks both move half of the keys, and only this one packs them, which takes a GPU less than
- * it saves from so many on. */
+/* Each key moves once, while the network moves it log(P) / 2 times or more. But there are P - 1 messages and
+ * the rounds of the splitters. So on an engine whose steps take next to no time, the network is faster for fewer keys
+ * than these. It is also faster for very many ranks, until each rank has enough keys for each other one to make up for
+ * a message. With two ranks both exchanges move half of the keys, and only this one packs them; from packed_bytes_min
+ * on, packing takes a GPU less time than it saves. */
 static bool direct_pays(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes)
 {
     enum {
@@ -140,14 +139,14 @@ static hsort_status plan_pieces(const struct exchange *x)
     return status;
 }
 
-/* Have what packed pieces need, if any are. False: then all ranks send them as they are. */
+/* Reserve what packed pieces need, if any pieces are packed. False: then all ranks send them as they are. */
 static bool open_piece_slots(const struct exchange *x)
 {
     struct direct_tables *d = x->tables;
     const size_t bytes = slot_memory(x);
     bool has = bytes == 0 || x->memory;
     if (bytes > 0 && has && !d->slots) {
-        fault_pause(true); // a failure here is none of the sort's
+        fault_pause(true); // a failure here is not one of the sort
         has = column_slots_open(x->engine, bytes, &d->slots) == HSORT_OK;
         fault_pause(false);
         if (!has)
@@ -162,7 +161,7 @@ struct agreed_pieces {
 };
 
 /* Agree on whether the pieces may be moved, and packed. `comes` keys would come to this
- * rank, where `wanted` should. Returns this rank's status. Collective. */
+ * rank, and `wanted` keys should. Returns this rank's status. Collective. */
 static hsort_status agree_on_pieces(const struct exchange *x, hsort_status status, int64_t comes,
                                     int64_t wanted, struct agreed_pieces *agreed)
 {
@@ -182,7 +181,7 @@ static hsort_status agree_on_pieces(const struct exchange *x, hsort_status statu
 
 /* ---- keys move ----------------------------------------------------------------------------------------- */
 
-/* Send pieces whose path is slow, and receive such. Returns this rank's first failure, `mine` before others. Collective. */
+/* Send the pieces with a slow path, and receive such pieces. Returns this rank's first failure, `mine` before others. Collective. */
 static hsort_status move_packed(struct exchange *x, hsort_status mine)
 {
     const struct direct_tables *d = x->tables;

@@ -1,26 +1,26 @@
 /* The exchange before the sort: every key goes to a region of the key space first, in no order; then each rank
- * fetches the regions that are its own, and sorts those. One merge less than the exchanges of sorted runs, and
- * the link is busy while the kernels are: a few regions at a time. Where they come from: batch_source.h.
+ * fetches the regions that are its own, and sorts them, a few regions at a time. That is one merge less than the
+ * exchanges of sorted runs have, and the link is busy while the kernels are. batch_source.h says where regions come from.
  *
  *     rank 0   9 2 6 c 1 5    --partition-->   2 1 | 6 5 | 9 | c          regions: 0-3 4-7 8-b c-f
  *     rank 1   b 3 e 0 8 7                     3 0 | 7 | b 8 | e
  *     rank 0 wants six keys                    2 1 3 0 | 6 5 7            fetched, sorted, and the first six taken
  *
- * mpi/README.md ("Partition") goes on with it: why counts are exact all the same, and what becomes of values that repeat.
+ * mpi/README.md ("Partition") goes on with the example: why counts are exact all the same, and what becomes of values that repeat.
  *
- * On each rank, batches of some regions; two slots for what is fetched:
+ * A rank has batches of some regions, and two slots for what is fetched:
  *
  *     STREAM_IN      fetch 0 -> A    fetch 1 -> B    fetch 2 -> A ...        fetch 2 once batch 0 is sorted
  *     STREAM_WORK                    sort 0          sort 1                  own pieces from x->scratch, the others from the slot
  *     STREAM_OUT                                     batch 0 to the host       if the caller wants it there
  *
- * A batch takes one chunk from each peer, with the gaps that regions may have behind them (engine_partition.h); those of one value
- * leave none.
+ * A batch takes one chunk from each peer, with the gaps that regions may have behind them (engine_partition.h); regions of one value
+ * leave no gap.
  *
- * It is not for every input. Where a region of several values has more keys than a batch takes, or all shards are
- * in order, nothing has been moved yet but into the scratch buffer, and the caller goes another way. So it does where
- * positions are wanted, and on some rank the kernels have left more codes than they can settle: some have become positions
- * already, and cannot be sorted. */
+ * This is not for every input. If a region of several values has more keys than a batch takes, or if all shards are
+ * in order, nothing has been moved yet except into the scratch buffer, and the caller goes another way. It also does so if
+ * positions are wanted and the kernels on some rank have left more codes than they can settle: some codes have become
+ * positions already, and cannot be sorted. */
 #include <stdlib.h>
 #include "kernels/base/key_width.h"
 #include "kernels/numbered_keys.h"
@@ -29,7 +29,7 @@
 #include "mpi/exchange/region_map.h"
 #include "mpi/exchange/step_order.h"
 
-/* What ranks gather of each other: the keys of each region, where regions begin and the last one ends, and this. */
+/* What ranks gather from each other: the keys of each region, where regions begin and the last one ends, and the rest of this list. */
 enum {
     FOUND_BEGINS = ENGINE_REGIONS,
     FOUND_DESCENDS = FOUND_BEGINS + ENGINE_REGIONS + 1,
@@ -44,7 +44,7 @@ static const struct batch_source_ops *const sources[SOURCES] = {&mapped_source, 
 
 struct partition_tables {
     struct region_map *map;
-    int64_t *found; /* [size * FOUND] what ranks gather of each other */
+    int64_t *found; /* [size * FOUND] what ranks gather from each other */
     struct batch_plan *plan;
     struct batch_space space;
     void *source_tables[SOURCES];
@@ -137,7 +137,7 @@ static char *scratch_of(const struct exchange *x)
     return (char *)x->memory + region_map_workspace(x->engine, x->key_bytes);
 }
 
-/* Where all of it lies, for one sort. */
+/* Lay out this memory for one sort. */
 static void place_space(const struct exchange *x, struct batch_space *space)
 {
     const int size = x->comm->size;
@@ -154,7 +154,7 @@ static void place_space(const struct exchange *x, struct batch_space *space)
 
 /* ---- the plan: all ranks agree on what follows --------------------------------------------------------- */
 
-/* Log of the size of the sample; of small shards it is what the scratch has room for. The same on every rank. */
+/* Log of the size of the sample; for small shards it is what the scratch has room for. The same on every rank. */
 static int sample_log(const struct exchange *x)
 {
     const size_t room = (size_t)(batch_scratch_keys(x->comm->size, x->capacity) * x->key_bytes);
@@ -176,7 +176,7 @@ static hsort_status agree_on_map(struct exchange *x)
     return status;
 }
 
-/* Where regions begin that lie without gaps: those of one value lie nowhere. */
+/* Find where regions begin that lie without gaps. Regions of one value lie nowhere. */
 static void place_regions(const struct batch_plan *plan, const int64_t *counts, int64_t *begins)
 {
     begins[0] = 0;
@@ -184,7 +184,7 @@ static void place_regions(const struct batch_plan *plan, const int64_t *counts, 
         begins[region + 1] = begins[region] + (plan->is_one_value[region] ? 0 : counts[region]);
 }
 
-/* Count this rank's keys by region: own [FOUND]. If there is room for gaps, they go there at once. */
+/* Count this rank's keys by region: own [FOUND]. If there is room for gaps, the keys go to their regions at once. */
 static hsort_status find_own_regions(struct exchange *x, int64_t count, int64_t *own)
 {
     struct partition_tables *p = x->tables;
@@ -239,7 +239,7 @@ static bool plan_batches(struct exchange *x)
 
 /* ---- the batches --------------------------------------------------------------------------------------- */
 
-/* Where a batch's chunks lie: its own in the scratch buffer, the others in the slot, unless their source says else. */
+/* Note where a batch's chunks lie: the rank's own in the scratch buffer, the others in the slot, unless their source says otherwise. */
 static void place_chunks(struct exchange *x, const struct batch *batch, int number)
 {
     struct partition_tables *p = x->tables;
@@ -252,8 +252,8 @@ static void place_chunks(struct exchange *x, const struct batch *batch, int numb
     }
 }
 
-/* List the pieces of a batch that has been fetched. Of one value there is one, of what the batch has of it. Returns their
- * number. */
+/* List the pieces of a batch that has been fetched. A region of one value has one piece, of as many keys as the batch has of it.
+ * Returns the number of pieces. */
 static int list_pieces(struct exchange *x, const struct batch *batch)
 {
     struct partition_tables *p = x->tables;
@@ -282,7 +282,8 @@ static char *result_of(const struct exchange *x)
 }
 
 /* Sort what the kernels have left in no order: piece by piece, or, if that is too much or `all` says so, all of keys [count],
- * unless they are positions. *too_much: it was; what was left elsewhere is then forgotten. The engine's scratch is not in use. */
+ * unless they are positions. *too_much: it was too much; what was left elsewhere is then forgotten. The engine's scratch is not in
+ * use. */
 static hsort_status sort_rest(struct exchange *x, const struct raw_keys *raw, void *keys, int64_t count,
                               bool all, bool *too_much)
 {
@@ -310,7 +311,7 @@ static hsort_status advance_sources(struct batch_space *space)
     return status;
 }
 
-/* Wait for the work that is queued, while messages go on. No more is queued for them meanwhile: the engine is wanted. */
+/* Wait for the work that is queued, while messages go on. Meanwhile no more work is queued for messages, because the engine is wanted. */
 static hsort_status advance_until_sorted(struct exchange *x)
 {
     struct partition_tables *p = x->tables;
@@ -369,7 +370,7 @@ static hsort_status copy_out(struct exchange *x, const struct batch *batch, cons
     return status;
 }
 
-/* Fetch and sort this rank's batches. One that has failed goes on fetching, as peers wait for it. */
+/* Fetch and sort this rank's batches. A rank that has failed goes on fetching, because peers wait for it. */
 static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw, const int64_t *wanted,
                                  hsort_status status)
 {
@@ -394,8 +395,8 @@ static hsort_status sort_batches(struct exchange *x, const struct raw_keys *raw,
 
 /* ---- the exchange -------------------------------------------------------------------------------------- */
 
-/* Let keys change ranks, and sort those that come. No rank has failed before. *sorted: they are, on this rank. Collective. Errors:
- * this rank's own. */
+/* Let keys change ranks, and sort those that come. No rank has failed before. *sorted: the keys of this rank are sorted. Collective.
+ * Errors: this rank's own. */
 static hsort_status fetch_and_sort(struct exchange *x, const struct raw_keys *raw, const int64_t *wanted,
                                    bool *sorted)
 {
@@ -436,7 +437,7 @@ static int region_partners(const struct exchange *x)
     return partners;
 }
 
-/* Between any ranks, by whatever transport, if this rank's device can do it. */
+/* It can run between any ranks, by whatever transport, if this rank's device can do it. */
 static bool can_partition(const struct comm *comm, const struct engine *engine)
 {
     return engine->ops->partition && engine->ops->partition->can(engine) && comm->size <= PARTITION_RANKS_MAX;
@@ -471,7 +472,7 @@ static hsort_status scatter_counted(struct exchange *x, int64_t count)
     return x->engine->ops->stream_synchronize(x->engine, STREAM_WORK);
 }
 
-/* Scatter what is not yet in its region, fetch and sort the regions that are this rank's own. *done as of exchange_ops.run().
+/* Scatter what is not yet in its region, then fetch and sort the regions that are this rank's own. *done as for exchange_ops.run().
  * Collective. */
 static hsort_status move_regions(struct exchange *x, int64_t count, double began, bool *done)
 {

@@ -1,7 +1,7 @@
 /* The table of exchanges, and the plain rule by which AUTO takes one of them.
  *
- * No measurement: so it costs nothing when a context is made, and is the same on every rank and in every run. mpi/README.md holds it
- * against the cost model. */
+ * The rule measures nothing, so it costs nothing when a context is made, and is the same on every rank and in every run. mpi/README.md
+ * compares it with the cost model. */
 #include "mpi/exchange/exchange.h"
 
 _Static_assert(EXCHANGES == HSORT_EXCHANGES - 1, "all exchanges of the public list but AUTO have an entry");

@@ -1,12 +1,12 @@
-/* Chunks out of mapped memory: every rank shows each peer the part of its scratch buffer which that one wants, and copies
- * what it wants itself, by turns (peer_reader.h).
+/* Chunks out of mapped memory: every rank shows each peer the part of its scratch buffer that this peer wants, and copies
+ * what it wants itself, in turns (peer_reader.h).
  *
  *     begin   expose to each peer on the node     a few short messages a pair
  *     fetch   copies on STREAM_IN                 none
  *     end     conceal                             one short message each way
  *
- * A fetch returns when the last copy has begun. Its turn is given back by whoever waits next, as all who wait advance the sources; of
- * the last batch the fetch itself waits for that. */
+ * A fetch returns when its last copy has begun. Whatever waits next gives the turn back, because everything that waits advances the
+ * sources. For the last batch, the fetch itself waits for that. */
 #include "mpi/exchange/batch_source.h"
 #include <stdlib.h>
 #include "mpi/exchange/peer_reader.h"
@@ -52,7 +52,7 @@ static size_t shown_bytes(const struct batch_space *space, int owner, int reader
     return (size_t)(keys * space->x->key_bytes);
 }
 
-/* Ranks go through their peers in ascending order, so that none waits for one that waits for it. What is shown is there: all ranks
+/* Ranks go through their peers in ascending order, so that no rank waits for one that waits for it. What is shown is there: all ranks
  * have agreed that they have scattered it. */
 static hsort_status begin_mapped(struct batch_space *space, void *tables)
 {
@@ -93,7 +93,7 @@ static hsort_status end_turn(struct mapped_tables *m)
     return status;
 }
 
-/* Wait until the slot is free: on the host if it is to take turns, as it may not hold one meanwhile. */
+/* Wait until the slot is free. If this rank takes turns, the host waits, because the rank must not hold a turn meanwhile. */
 static hsort_status wait_for_slot(struct mapped_tables *m, int number)
 {
     struct batch_space *space = m->space;

@@ -1,6 +1,6 @@
-/* The merge of a rank's kept keys with those that lie in its partner's memory, where the two map each
- * other's. Copies bring the partner's keys a piece at a time into slots, ahead of the merges that read them
- * there:
+/* The merge of a rank's kept keys with those that lie in its partner's memory, if the two map each
+ * other's memory. Copies bring the partner's keys a piece at a time into slots, ahead of the merges that read
+ * them there:
  *
  *     theirs       2 3 | 8 9 | c d          pieces p, whose last keys are 3 9 d
  *     kept         1 | 4 5 | a b            not greater than 3, than 9; the last piece takes all that is left
@@ -47,7 +47,7 @@ static int64_t keys_of_piece(const struct exchange *x, int64_t their_count)
     return keys > 0 && their_count / keys < PIECES_MAX ? keys : 0;
 }
 
-/* Where the kept keys are cut. What a rank that failed has there need not be sorted: the cuts ascend all the
+/* Find where the kept keys are cut. The keys of a rank that failed need not be sorted: the cuts ascend all the
  * same. */
 static void cut_kept(struct fetching *f)
 {

@@ -6,7 +6,7 @@
 
 /* Merge this rank's kept keys [kept_count] with a peer's [their_count], which copies and kernels of this rank
  * can read at `theirs`, into out, which overlaps neither. Waits. Not collective: the peer need not do the
- * same. Keys that are not sorted (a rank has failed) give keys in no order, but nothing outside is touched.
+ * same. If keys are not sorted (because a rank has failed), the result is in no order, but nothing outside is touched.
  * Errors: the engine's. */
 hsort_status merge_from_peer(struct exchange *x, const void *kept, int64_t kept_count, const void *theirs,
                              int64_t their_count, void *out);

@@ -1,5 +1,5 @@
-/* The order of the messages that carry chunks: by number of batch, then by step. message_source.c says why it is one for all ranks; who
- * packs chunks ahead of their messages goes by it, too. Pure but for the cursors. */
+/* The order of the messages that carry chunks: by number of batch, then by step. message_source.c says why all ranks have one order.
+ * What packs chunks ahead of their messages follows it, too. Pure except for the cursors. */
 #ifndef MESSAGE_ORDER_H
 #define MESSAGE_ORDER_H
 
@@ -10,7 +10,7 @@
 struct message_cursor {
     int batch, step;
     size_t done;  /* bytes of the chunk */
-    size_t place; /* in the slot, of the chunk */
+    size_t place; /* of the chunk in the slot */
 };
 
 /* Keys of this rank that a peer is to get. */
@@ -40,7 +40,7 @@ static inline size_t chunk_bytes(const struct batch_space *space, int to, int nu
     return (size_t)(keys * width);
 }
 
-/* Bring the cursor to the next chunk that is sent, if it is not at one or is done with it; false: there is none any more. */
+/* Bring the cursor to the next chunk to send, unless it is at a chunk and not done with it. False: there is no further chunk. */
 static inline bool find_outgoing(const struct batch_space *space, struct message_cursor *c,
                                  struct outgoing_chunk *chunk)
 {

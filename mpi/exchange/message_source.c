@@ -1,21 +1,21 @@
-/* Chunks by message. Every rank knows all batches of all ranks, so it knows what each peer takes of it next: one sequence
- * of messages for each pair and direction, without a word about it. A chunk is cut into messages of the transport's size.
+/* Chunks by message. Every rank knows all batches of all ranks, so it knows what each peer takes of it next: there is one
+ * sequence of messages for each pair and direction, and nobody has to ask. A chunk is cut into messages of the transport's size.
  *
  *     order, of all messages of all ranks    (batch number, step, message of the chunk)
  *     receives    batch b of this rank, from step_source() of the step                   once the slot is free
  *     sends       batch b of step_target(), out of the scratch buffer                    at once
  *
- * Both are the same order, so the stream ends (transport.h): the message that is least among those not done has nothing
- * before it on either side, and its slot is free once batches have been sorted that were fetched whole before. Three ranks,
- * two batches each; each row a rank's sends, below it its receives:
+ * Both are the same order, so the stream ends (transport.h): the first of the messages that are not done has nothing
+ * before it on either side, and its slot is free once the batches that were fetched whole before it are sorted. Three ranks,
+ * two batches each; a row has a rank's sends, and the row below its receives:
  *
  *     rank 0   b0 -> 2   b0 -> 1   b1 -> 2   b1 -> 1        rank 1   b0 -> 0   b0 -> 2   b1 -> 0   b1 -> 2
  *              b0 <- 1   b0 <- 2   b1 <- 1   b1 <- 2                 b0 <- 2   b0 <- 0   b1 <- 2   b1 <- 0
  *
- * Receives run ahead of the pipeline, as far as slots are free: while a batch is sorted the next one comes.
+ * Receives run ahead of the pipeline, as far as slots are free: while a batch is sorted, the next one comes.
  *
- * On slow paths chunks are packed (packed_chunks.h), so fewer bytes come than both sides expect at most. A message is shorter
- * then, or empty; what has come of a chunk says whether it is packed:
+ * On slow paths chunks are packed (packed_chunks.h), so fewer bytes come than both sides expect at most. A message is then
+ * shorter, or empty; the bytes that have come of a chunk say whether it is packed:
  *
  *     chunk, 3 messages      | 4 MiB | 4 MiB | 1 MiB |     plain
  *                            | 4 MiB | 1 MiB |   0   |     packed to 5 MiB: unpacked on STREAM_WORK, before the sort */
@@ -30,10 +30,10 @@ struct message_tables {
     struct packed_chunks *packed;
     struct message_cursor sends, receives, arrivals; /* arrivals: the next message to come of those that are named */
     int64_t named, came;                             /* messages to receive */
-    int64_t named_with[BATCH_SLOTS]; /* of this batch and those before it, once all of it are named */
+    int64_t named_with[BATCH_SLOTS]; /* those of this batch and of all before it, once all of them are named */
     int64_t *came_bytes;             /* [BATCH_SLOTS * size] of each chunk, by step */
     struct engine_packing *packings; /* [size] chunks that have come packed */
-    hsort_status status;             /* this rank's first failure of which the stream does not know */
+    hsort_status status;             /* this rank's first failure that the stream does not know of */
 };
 
 void message_source_close(void *tables, struct engine *engine)
@@ -82,7 +82,7 @@ static enum transport_next next_sent(void *tables, struct transport_message *mes
     struct exchange *x = m->space->x;
     struct message_cursor *c = &m->sends;
     struct outgoing_chunk chunk;
-    size_t bytes; // of the chunk, that are sent
+    size_t bytes; // of the chunk as it is sent
     packed_chunks_advance(m->packed);
     if (!find_outgoing(m->space, c, &chunk))
         return NEXT_NONE;
@@ -101,7 +101,7 @@ static enum transport_next next_sent(void *tables, struct transport_message *mes
     return NEXT_MESSAGE;
 }
 
-/* May messages be written to the slot of a batch? What has failed in the engine may be heard of here, and nowhere else. */
+/* May messages be written to the slot of a batch? A failure in the engine may be heard of here, and nowhere else. */
 static bool slot_is_free(struct message_tables *m, int batch)
 {
     const struct batch_space *space = m->space;
@@ -115,7 +115,7 @@ static bool slot_is_free(struct message_tables *m, int batch)
     return done || m->status != HSORT_OK;
 }
 
-/* Bring a cursor to the next message that this rank receives, if there is one: part of a chunk of *bytes of *peer. */
+/* Bring a cursor to the next message that this rank receives, if there is one: a part of a chunk of *bytes from *peer. */
 static bool find_incoming(const struct message_tables *m, struct message_cursor *c, int *peer, size_t *bytes)
 {
     const struct exchange *x = m->space->x;
@@ -197,7 +197,7 @@ static hsort_status advance_messages(void *tables)
     return m->transport ? m->transport->ops->stream_advance(m->transport) : HSORT_OK;
 }
 
-/* Queue what makes keys again of the chunks that have come packed. */
+/* Queue the unpacking of the chunks that have come packed. */
 static hsort_status unpack_chunks(const struct message_tables *m, int number)
 {
     const struct batch_space *space = m->space;

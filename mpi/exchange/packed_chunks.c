@@ -1,11 +1,12 @@
-/* See packed_chunks.h. The engine writes how many bytes a chunk takes when it has packed it: `bytes`, by the chunk's last region,
- * which no other chunk with keys has, unless it is the same one for another rank. */
+/* See packed_chunks.h. When the engine has packed a chunk, it writes into `bytes` how many bytes the chunk takes, by the chunk's last
+ * region. No other chunk with keys has that region, unless it is the same chunk for another rank. */
 #include "mpi/exchange/packed_chunks.h"
 #include <stdlib.h>
 #include <string.h>
 #include "mpi/exchange/packed_paths.h"
 
-/* At most two groups are queued or on their way: one is sent while the other is packed. With more the batch would wait for them. */
+/* At most two groups are queued or on their way: one is sent while the other is packed. With more groups the batch would wait for
+ * them. */
 enum { GROUPS = 2, GROUP_CHUNKS = ENGINE_PIECES_MAX, CHUNKS = GROUPS * GROUP_CHUNKS };
 
 struct packed_chunks {
@@ -13,16 +14,16 @@ struct packed_chunks {
     int64_t *bytes;               /* [ENGINE_REGIONS] host memory of the engine */
     bool packed[ENGINE_REGIONS];  /* the chunk has been queued */
     struct message_cursor cursor; /* the next chunk to queue */
-    int64_t queued, left;         /* chunks; left: for good */
-    int64_t groups, end[GROUPS];  /* queued; the number of the chunk behind each, by number % GROUPS */
+    int64_t queued, left;         /* chunks that are queued, and that have left for good */
+    int64_t groups, end[GROUPS];  /* groups queued; the number of the chunk behind each, by number % GROUPS */
     bool plain[CHUNKS];           /* by number % CHUNKS */
     struct engine_event *ready[GROUPS];
     hsort_status status;
 
-    /* the group that is made */
+    /* the group that is being made */
     struct outgoing_chunk chunk[GROUP_CHUNKS]; /* those that are packed */
     int chunks, regions;
-    int64_t keys, scratch; /* of the engine's memory, that they take */
+    int64_t keys, scratch; /* of the engine's memory that they take */
     struct engine_piece piece[ENGINE_PIECES_MAX];
     struct engine_packing packing[GROUP_CHUNKS];
 };
@@ -94,7 +95,7 @@ static bool is_sent_plain(const struct packed_chunks *p, const struct outgoing_c
 
 /* ---- a group ----------------------------------------------------------------------------------------------- */
 
-/* Take a chunk into the group, if there is room for what it takes. Alone it always has: its batch does. */
+/* Take a chunk into the group, if there is room for what it takes. A chunk alone always has room, because its batch has. */
 static bool put_in_group(struct packed_chunks *p, const struct outgoing_chunk *chunk)
 {
     const struct exchange *x = p->space->x;
@@ -117,7 +118,7 @@ static bool put_in_group(struct packed_chunks *p, const struct outgoing_chunk *c
     return true;
 }
 
-/* Take the chunks that come next into a group: of one number of batch, as far as there is room. False: there is none. */
+/* Take the chunks that come next into a group: chunks for batches of one number, as far as there is room. False: there is no chunk. */
 static bool collect_group(struct packed_chunks *p)
 {
     const int64_t before = p->queued;

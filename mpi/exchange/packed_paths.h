@@ -1,5 +1,5 @@
-/* Which paths are slow, so that what goes there is packed: those between nodes, and those that pass through host memory on both sides.
- * The same on both ranks of a path. Not collective. */
+/* Which paths are slow, so that what goes there is packed: paths between nodes, and paths through host memory on both sides. The answer
+ * is the same on both ranks of a path. Not collective. */
 #ifndef PACKED_PATHS_H
 #define PACKED_PATHS_H
 
@@ -12,7 +12,7 @@ static inline bool path_packs(const struct comm *comm, const struct engine *engi
            (!comm_is_near(comm, peer) || transport_path(transport, peer) == HSORT_TRANSPORT_STAGED);
 }
 
-/* To any rank? */
+/* Does the path to any rank pack? */
 static inline bool any_path_packs(const struct comm *comm, const struct engine *engine, const struct transport *transport)
 {
     bool any = false;

@@ -2,7 +2,7 @@
 #include "mpi/exchange/pair_sorter.h"
 
 enum {
-    BATCHES = 6 /* about, of a rank: of fewer the first comes later, with more skewed keys take longer */
+    BATCHES = 6 /* of a rank, about: with fewer the first one comes later, with more, skewed keys take longer */
 };
 
 bool pair_partition_can(const struct pair_partition *x, struct pair_partition_need *need)
@@ -22,7 +22,7 @@ bool pair_partition_can(const struct pair_partition *x, struct pair_partition_ne
 
 /* ---- the plan: the same on all ranks ------------------------------------------------------------------- */
 
-/* Log of the size of the sample: of few pairs, all of them at most. */
+/* Log of the size of the sample: of few pairs, not more than all of them. */
 static int pair_sample_log(const struct pair_sorter *s)
 {
     int log = PAIR_SAMPLE_LOG;
@@ -31,7 +31,7 @@ static int pair_sample_log(const struct pair_sorter *s)
     return log;
 }
 
-/* Agree on a map, and split by it. The pairs of all ranks' regions are known then. Collective. */
+/* Agree on a map, and split the pairs by it. Then it is known how many pairs all ranks have in each region. Collective. */
 static void split_pairs(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
@@ -51,7 +51,7 @@ static void split_pairs(struct pair_sorter *s)
     keep_first_error(&s->status, x->engine->ops->stream_synchronize(x->engine, STREAM_WORK));
 }
 
-/* Plan what goes where. Did all ranks split, and have they room for what they sort apart? */
+/* Plan what goes where. Did all ranks split their pairs, and do they have room for what they sort apart? */
 static bool plan_pairs(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
@@ -76,7 +76,7 @@ static bool plan_pairs(struct pair_sorter *s)
 
 /* ---- what leaves ---------------------------------------------------------------------------------------- */
 
-/* The first region of a part, of so many, of what a rank wants; of part `parts`: where they end. */
+/* The first region of part `part` of `parts` parts of what a rank wants; if part is `parts`, where its regions end. */
 static int part_begins(const struct pair_sorter *s, int rank, int part, int parts)
 {
     const int first = s->plan->first[rank], regions = s->plan->end[rank] - first;
@@ -90,8 +90,8 @@ static struct place_span leaving_span(const struct pair_sorter *s, int owner, in
                             part_begins(s, reader, part + 1, LEAVING_PARTS));
 }
 
-/* Queue the way of a part of the elements that leave into the order of the regions: to each peer others, but for those of a region at
- * an edge. */
+/* Queue what brings a part of the elements that leave into the order of the regions. Each peer gets other elements, except those of a
+ * region at an edge. */
 static void take_leaving_part(struct pair_sorter *s, int part)
 {
     const struct pair_partition *x = s->x;
@@ -111,7 +111,7 @@ static void take_leaving_part(struct pair_sorter *s, int part)
         s->status = x->engine->ops->event_record(x->engine, s->leaving[part], STREAM_WORK);
 }
 
-/* Elements that are sorted in place are taken from a copy. */
+/* Queue a copy of the own elements if they are sorted in place: they are taken from the copy. */
 static void copy_own(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
@@ -120,19 +120,19 @@ static void copy_own(struct pair_sorter *s)
                                          (size_t)s->count * x->element_bytes);
 }
 
-/* Whether a peer shows its memory. All columns lie in one allocation, so either all are shown or none: keys tell. */
+/* Does a peer show its memory? All columns lie in one allocation, so either all are shown or none, and the keys tell. */
 static bool is_shown(const struct pair_sorter *s, int peer)
 {
     return s->shown[(size_t)peer * SHOWN + KEYS] != NULL;
 }
 
-/* The column that a part of what is shown is of. */
+/* The column to which a part of what is shown belongs. */
 static const struct message_column *shown_column(const struct pair_sorter *s, int number)
 {
     return &s->columns[number < BESIDE ? number : BESIDE];
 }
 
-/* What `owner` shows `reader` in it. */
+/* What `owner` shows `reader` of that part. */
 static struct place_span shown_span(const struct pair_sorter *s, int owner, int reader, int number)
 {
     if (number >= BESIDE && s->x->element_bytes > 0)
@@ -140,7 +140,7 @@ static struct place_span shown_span(const struct pair_sorter *s, int owner, int 
     return owner == s->rank ? s->gives[reader] : s->takes[owner];
 }
 
-/* Show a peer what it wants of a column, and get the same of it: shown[number]. Collective over the pair. */
+/* Show a peer what it wants of a column, and get what the peer shows: shown[number]. Collective over the pair. */
 static void show_span(struct pair_sorter *s, int peer, int number)
 {
     const struct pair_partition *x = s->x;
@@ -154,7 +154,7 @@ static void show_span(struct pair_sorter *s, int peer, int number)
         s->status = status_fail(HSORT_INTERNAL, "rank %d shows only some of its memory", peer);
 }
 
-/* Show each peer what it wants, where that can be, but no elements yet; ranks go through their peers in ascending order, so that none
+/* Show each peer what it wants, if it can be shown, but no elements yet. Ranks go through their peers in ascending order, so that no rank
  * waits for one that waits for it. Keys and values have been waited for. Collective. */
 static void show_memory(struct pair_sorter *s)
 {
@@ -171,8 +171,8 @@ static void show_memory(struct pair_sorter *s)
     peer_reader_begin(&s->reader, x->comm, x->transport, shown);
 }
 
-/* Show each of those peers a part of the elements that leave, once it is ready. Nobody has a turn meanwhile, for which another rank
- * might wait. Collective. */
+/* Show each of those peers a part of the elements that leave, once it is ready. This rank has no turn meanwhile, because another rank
+ * might wait for it. Collective. */
 static void show_leaving_part(struct pair_sorter *s, int part)
 {
     keep_first_error(&s->status, peer_reader_end(&s->reader));
@@ -183,7 +183,7 @@ static void show_leaving_part(struct pair_sorter *s, int part)
             show_span(s, peer, BESIDE + part);
 }
 
-/* Peers read this rank's memory no more, nor this rank theirs. Collective. */
+/* End the reading of this rank's memory by peers, and of theirs by this rank. Collective. */
 static void conceal_memory(struct pair_sorter *s)
 {
     const struct pair_partition *x = s->x;
@@ -217,7 +217,7 @@ static void exchange_messages(struct pair_sorter *s)
     s->status = column_messages_run(&messages, s->status, &moved_bytes);
 }
 
-/* List what is to be copied of what peers show, of regions first .. end - 1. Returns how many copies that takes. */
+/* List the copies of what peers show of regions first .. end - 1. Returns how many copies there are. */
 static int list_copies(struct pair_sorter *s, int number, int first, int end)
 {
     const struct message_column *column = shown_column(s, number);
@@ -248,7 +248,7 @@ static void fetch_regions(struct pair_sorter *s, int number, int first, int end)
     }
 }
 
-/* What is queued on STREAM_WORK from now on waits for what has been on STREAM_IN. */
+/* Let what is queued on STREAM_WORK after this wait for what has been queued on STREAM_IN. */
 static void wait_for_fetched(struct pair_sorter *s)
 {
     const struct engine_ops *ops = s->x->engine->ops;
@@ -270,7 +270,7 @@ static void fetch_part(struct pair_sorter *s, int part)
 
 /* ---- regions are sorted --------------------------------------------------------------------------------- */
 
-/* The pieces of a region, by rank: where this rank has, or gets them, in the first half. Returns its pairs. */
+/* List the pieces of a region, by rank: where this rank has them, or gets them, in the first half. Returns the region's pairs. */
 static int64_t list_local_pieces(const struct pair_sorter *s, int region, struct engine_pair_piece *pieces,
                                  int *count)
 {
@@ -286,7 +286,7 @@ static int64_t list_local_pieces(const struct pair_sorter *s, int region, struct
     return pairs;
 }
 
-/* Queue the sort of regions first .. end - 1, but for those at an edge. */
+/* Queue the sort of regions first .. end - 1, except those at an edge. */
 static void sort_regions(struct pair_sorter *s, int first, int end)
 {
     struct engine_pair_piece pieces[ENGINE_PIECES_MAX];
@@ -323,8 +323,8 @@ static void run_batches(struct pair_sorter *s)
     }
 }
 
-/* Queue the sort of the regions at this rank's edges, to arrays of their own. regions [2]: where in these each of them lies. Returns
- * how many there are. */
+/* Queue the sort of the regions at this rank's edges, to arrays of their own. regions [2]: where in these arrays each region lies. Returns
+ * how many regions there are. */
 static int sort_edges(struct pair_sorter *s, struct engine_pair_piece *regions)
 {
     struct engine_pair_piece pieces[ENGINE_PIECES_MAX];
@@ -376,7 +376,7 @@ static hsort_status settle_pairs(struct pair_sorter *s, const struct engine_pair
     return take_edges(s, regions, edges);
 }
 
-/* Queue the way of a part of the elements to where they belong, once it has come. */
+/* Queue what brings a part of the elements to where they belong, once the part has come. */
 static void take_part_of_elements(struct pair_sorter *s, int part)
 {
     const struct pair_partition *x = s->x;
@@ -400,7 +400,7 @@ static void take_part_of_elements(struct pair_sorter *s, int part)
         s->status = ops->take(x->engine, &take, NULL);
 }
 
-/* Are the keys in order, but for those that are left? */
+/* Are the keys in order, except those that are left? */
 static bool keys_are_sorted(struct pair_sorter *s)
 {
     bool done = true;
@@ -409,10 +409,10 @@ static bool keys_are_sorted(struct pair_sorter *s)
     return done;
 }
 
-/* Fetch elements and bring them where they belong, part by part: the first ones wait for the order of the keys.
+/* Fetch elements and bring them where they belong, part by part; the first parts wait until the keys are in order.
  *
  *     leave      0 0 0   1 1 1   ..         made ready before the keys are sorted
- *     fetched      0 1 2   3 4 5  ..        by turns, where the host waits for each (peer_reader.h)
+ *     fetched      0 1 2   3 4 5  ..        in turns, and the host waits for each (peer_reader.h)
  *     keys            sorted   settled
  *     taken                        0 1 2 3 4 .. */
 static void bring_elements(struct pair_sorter *s, const struct engine_pair_piece *regions, int edges)

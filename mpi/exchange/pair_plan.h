@@ -28,27 +28,27 @@ struct pair_plan {
     int *first, *end; /* [size] regions of which each rank wants pairs: first .. end - 1 */
 };
 
-/* *plan is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
+/* Make room for a plan of `size` ranks. *plan is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
 hsort_status pair_plan_open(int size, struct pair_plan **plan);
 void pair_plan_close(struct pair_plan *plan); /* NULL is fine */
 
-/* Fill it in. counts [size * stride]: pairs of each rank in each region. Pure but for the plan. */
+/* Fill in a plan. counts [size * stride]: pairs of each rank in each region. Pure except for the plan. */
 void pair_plan_make(struct pair_plan *plan, const int64_t *counts, int stride, const int64_t *out_offset);
 
-/* The part of a region that a rank wants: global positions. Pure, as all that follows. */
+/* The part of a region that a rank wants: global positions. Pure, like all functions that follow. */
 struct place_span pair_plan_wanted(const struct pair_plan *plan, int rank, int region);
 
-/* Does a rank want a part of a region that is in no order yet? A rank has two such regions at most. */
+/* Does a rank want only a part of a region that is in no order yet? A rank has two such regions at most. */
 bool pair_plan_is_edge(const struct pair_plan *plan, int rank, int region);
 
-/* The most pairs of such regions that a rank has. */
+/* The most pairs that such regions of a rank have. */
 int64_t pair_plan_most_of_edges(const struct pair_plan *plan);
 
 /* The pairs of `owner` among those that `reader` fetches of a region: places in what the owner has split. */
 struct place_span pair_plan_piece(const struct pair_plan *plan, int owner, int reader, int region);
 
-/* All of them, of the regions first .. end - 1, which the reader wants: they lie together, as only the outermost regions are wanted in
- * part. */
+/* All such pairs of the regions first .. end - 1, which the reader wants. They lie together, because only the outermost regions are
+ * wanted in part. */
 struct place_span pair_plan_pieces(const struct pair_plan *plan, int owner, int reader, int first, int end);
 
 #endif

@@ -3,7 +3,7 @@
 #include "kernels/base/memory_parts.h"
 
 enum {
-    EDGE_SHARE = 64,  /* of all pairs, those that a rank sorts apart are this part at most, */
+    EDGE_SHARE = 64,  /* a rank sorts apart at most this part of all pairs, */
     EDGE_LEAST = 4096 /* and so many more */
 };
 
@@ -12,13 +12,13 @@ int64_t pair_sorter_edge_pairs(const struct pair_partition *x)
     return x->in_offset[x->comm->size] / EDGE_SHARE + EDGE_LEAST;
 }
 
-/* An array of engine memory. */
+/* Take an array of engine memory. */
 static void *take_part(char **at, int64_t count, size_t bytes)
 {
     return take_aligned(at, count, bytes, ENGINE_ALIGNMENT);
 }
 
-/* Where regions go that are sorted apart, `edge` pairs at most: to arrays of their own. */
+/* Lay out separate arrays for the regions that are sorted apart, `edge` pairs at most. */
 static void lay_out_edges(struct pair_sorter *s, char **own, int64_t edge)
 {
     struct engine_pair_regions *edges = &s->edges;
@@ -79,7 +79,8 @@ static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *ne
                              ? take_part(&own, s->out_count, value_bytes)
                              : main->pairs.values_out;
     lay_out_edges(s, &own, edge);
-    // Room for whole messages, so parts are as long without slots, which only one side may have of a pair that packs nothing.
+    // Slots have room for whole messages, so that parts are as long as without slots: in a pair that packs nothing, only one side may have
+    // slots.
     s->slot_bytes = column_messages_bytes(x->comm, engine, x->transport, SIZE_MAX);
     s->slot_memory = take_part(&own, (int64_t)s->slot_bytes, 1);
     const size_t split = engine->ops->pairs->region_workspace(engine, main),

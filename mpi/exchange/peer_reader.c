@@ -23,7 +23,7 @@ void peer_reader_begin(struct peer_reader *reader, const struct comm *comm, stru
     reader->turn_bytes = transport_message_bytes(transport);
 }
 
-/* May this rank copy from the peer now? Its turn is taken then, if there is to be one. */
+/* May this rank copy from the peer now? If so, it has taken its turn, if the copy takes one. */
 static bool may_copy(struct peer_reader *reader, int peer, size_t bytes)
 {
     if (!reader->takes_turns || bytes < reader->turn_bytes)

@@ -1,12 +1,13 @@
-/* Copies out of the memory that peers show, by turns (transport.h): a rank copies from the first of its peers from which no one else
- * copies, and gives the turn back when the copy is done. So the host watches: who waits for anything else of long duration calls
- * peer_reader_advance() meanwhile. No rank waits for another one with a turn in its hand, and copies end by themselves, so each gets its
- * turns.
+/* Copies out of the memory that peers show, for which ranks take turns (transport.h). A rank copies from the first of its peers from
+ * which nobody else copies, and gives the turn back when the copy is done. The host has to watch for that: a caller that waits long for
+ * anything else calls peer_reader_advance() meanwhile. No rank waits for another one while it holds a turn, and copies end by themselves,
+ * so each rank gets its turns.
  *
  *     rank 0    from 1 |...| from 2 |...| from 3 |...|
  *     rank 1    from 2 |...| 3 is taken: from 0 |...| from 3 |...|
  *
- * What is shorter than a message is copied without a turn, which would gain less (mpi/measured.md). Nothing here is collective. */
+ * What is shorter than a message is copied without a turn, because turns for it gain less (mpi/measured.md). Nothing here is
+ * collective. */
 #ifndef PEER_READER_H
 #define PEER_READER_H
 
@@ -19,18 +20,18 @@ struct peer_reader {
     struct transport *transport;
     struct trace *trace;
     bool takes_turns;
-    size_t turn_bytes;         /* of a copy that takes a turn, at least */
-    int reading;               /* the peer from which this rank copies by its turn, or PEER_READER_IDLE */
+    size_t turn_bytes;         /* the fewest bytes of a copy that takes a turn */
+    int reading;               /* the peer from which this rank copies in its turn, or PEER_READER_IDLE */
     struct engine_event *read; /* recorded behind that copy; owned */
 };
 
 enum { PEER_READER_IDLE = -1 };
 
-/* Room for copies by this engine. After an error, too, peer_reader_close() is fine. Errors: the engine's. */
+/* Make room for copies by this engine. peer_reader_close() is fine after an error, too. Errors: the engine's. */
 hsort_status peer_reader_open(struct engine *engine, struct peer_reader *reader);
 void peer_reader_close(struct peer_reader *reader); /* also if it is all 0 */
 
-/* From now on copies are from `peers` peers that have exposed their memory by this transport. */
+/* Begin to copy from `peers` peers that have exposed their memory by this transport. */
 void peer_reader_begin(struct peer_reader *reader, const struct comm *comm, struct transport *transport,
                        int peers);
 
@@ -42,16 +43,16 @@ struct peer_copy {
     size_t bytes;
 };
 
-/* Queue copies on STREAM_IN, in the order of the list, but for those whose turn it is not; never waits.
+/* Queue copies on STREAM_IN, in the order of the list, except those whose turn this rank cannot have yet. Never waits.
  *   copies  [count] on return those that are left
  *   status  [1] gets the first error, unless it holds one
- *   Returns how many are left: for these ask again. */
+ *   Returns how many are left: ask again for these. */
 int peer_reader_copy(struct peer_reader *reader, struct peer_copy *copies, int count, hsort_status *status);
 
-/* Give the turn back if its copy is done. Never waits. Errors: the engine's; it is given back then. */
+/* Give the turn back if its copy is done. Never waits. Errors: the engine's; the turn is given back then, too. */
 hsort_status peer_reader_advance(struct peer_reader *reader);
 
-/* Wait until it is given back: before this rank waits for others. Errors as above. */
+/* Wait until the turn is given back. Call it before this rank waits for others. Errors as above. */
 hsort_status peer_reader_end(struct peer_reader *reader);
 
 #endif

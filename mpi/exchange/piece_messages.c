@@ -1,7 +1,7 @@
-/* Who reads a rank's memory gets no messages from it. Of the others:
+/* A rank that reads another rank's memory gets no messages from it. For all others:
  *
- * A message is a part of a piece that fits a buffer. Both sides go through them in one order for each pair of
- * ranks: by run, then along the piece; MPI delivers messages of a pair in the order of their sends.
+ * A message is a part of a piece that fits a buffer. Both sides of a pair of ranks go through its messages in one
+ * order: by run, then along the piece; MPI delivers messages of a pair in the order of their sends.
  *
  *     sender      run's memory --Isend-->        all of a round at once: they need no buffer
  *     receiver    --Irecv--> buffer --copy on STREAM_IN--> slot
@@ -9,14 +9,14 @@
  *     message     0     1     2     3     4     5     6         message i uses buffer i % PIECE_BUFFERS, and
  *                 done  done  copy  here  Irecv Irecv -         is posted when that one's last copy is done
  *
- * Receives wait for the sends of others, sends for nobody but their receiver, and no receive for a send of its own
- * rank: so no ranks can wait for each other in a ring, however different their rounds are.
+ * Receives wait for the sends of others, sends wait only for their receiver, and no receive waits for a send of its own
+ * rank. So no ranks can wait for each other in a ring, however different their rounds are.
  *
- * Pieces that are read need no round: runs stay as they are until all ranks agree at the end of the last one.
+ * Pieces that are read need no round: runs stay as they are until all ranks agree at the end of the last round.
  *
- * Not by the transports: sendrecv() takes one piece at a time and returns when it is there, but a round has a
- * piece of each run of each rank, and is to go on while the engine sorts. Not by MPI_Alltoallv or derived types:
- * their counts are ints, and neither fills bounded buffers while earlier ones are copied on. */
+ * The transports are not used: sendrecv() takes one piece at a time and returns when it is there, but a round has a
+ * piece of each run of each rank, and is to go on while the engine sorts. MPI_Alltoallv and derived types are not used
+ * either: their counts are ints, and neither fills bounded buffers while earlier buffers are copied on. */
 #include "mpi/exchange/piece_messages.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ struct piece_cursor {
     int step;
     int64_t run;
     size_t done;  /* bytes of the piece */
-    size_t place; /* in the slot, of the piece */
-    bool at_rank; /* place is that of this rank's pieces */
+    size_t place; /* of the piece in the slot */
+    bool at_rank; /* place is among the pieces of the rank of `step` */
 };
 
 /* A buffer, and the message in it. */
@@ -53,12 +53,12 @@ struct piece_owner {
 struct piece_messages {
     struct piece_plan plan;
     int64_t own_runs, own_segments;
-    int64_t *arrives;       /* for each rank r from arrives_first[r] on [(own_segments + 1) * runs_of[r]] its cut_offset */
+    int64_t *arrives;       /* for each rank r, from arrives_first[r] on: its cut_offset [(own_segments + 1) * runs_of[r]] */
     int64_t *arrives_first; /* [size + 1] */
-    int *counts;            /* [4 * size] of the exchange of them */
+    int *counts;            /* [4 * size] for their exchange */
     const int64_t *cut_offset;
     const char *const *run;
-    uint64_t *address;      /* for each rank r from runs_first[r] on [runs_of[r]] where its runs lie in its memory */
+    uint64_t *address;      /* for each rank r, from runs_first[r] on: where its runs lie in its memory [runs_of[r]] */
     int64_t *runs_first;    /* [size + 1] */
     struct process_memory theirs;
     struct piece_owner *owners;      /* [size] */
@@ -72,7 +72,7 @@ struct piece_messages {
     bool all_posted;
     int64_t posted, taken; /* messages of this round */
     struct traffic sent, shown;
-    double began; /* the first round; 0: not yet */
+    double began; /* when the first round began; 0: not yet */
 };
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static hsort_status make_buffers(struct piece_messages *m)
     return HSORT_OK;
 }
 
-/* Cuts and addresses are exchanged in messages whose counts and places are ints: are there as few? */
+/* Cuts and addresses are exchanged in messages whose counts and places are ints: are there few enough? */
 static hsort_status check_cut_count(const struct piece_messages *m, int64_t runs)
 {
     const int64_t segments = m->plan.first_segment[m->plan.comm->size];
@@ -129,7 +129,7 @@ static hsort_status make_piece_tables(struct piece_messages *m)
     for (int rank = 0; rank < size; rank++)
         runs += plan->runs_of[rank];
     TRY(check_cut_count(m, runs));
-    // One more each: none may be of 0 bytes, which is NULL for some.
+    // One entry more each: none may have 0 bytes, for which some allocators return NULL.
     m->arrives = calloc((size_t)((m->own_segments + 1) * runs + 1), sizeof *m->arrives);
     m->address = calloc((size_t)runs + 1, sizeof *m->address);
     m->arrives_first = calloc(ranks + 1, sizeof *m->arrives_first);
@@ -191,7 +191,7 @@ static size_t length_in(const struct piece_messages *m, int from, int64_t round,
     return (size_t)(cut[m->plan.runs_of[from]] - cut[0]) * m->plan.element_bytes;
 }
 
-/* The same of all its runs. */
+/* The same for all runs of that rank. */
 static size_t rank_length_in(const struct piece_messages *m, int from, int64_t round)
 {
     size_t bytes = 0;
@@ -233,7 +233,7 @@ static int64_t sends_of_round(const struct piece_messages *m, int64_t round)
     return sends;
 }
 
-/* Send each rank the cuts around its segments: those of two that follow each other overlap by a row. Collective. */
+/* Send each rank the cuts around its segments. The cuts of two consecutive ranks overlap by a row. Collective. */
 static hsort_status exchange_cuts(struct piece_messages *m)
 {
     const struct piece_plan *plan = &m->plan;
@@ -269,7 +269,7 @@ static hsort_status exchange_addresses(struct piece_messages *m)
                       "MPI_Allgatherv", true);
 }
 
-/* See whether the pieces that rank `from` has for this one can be read: of each run from the first to the end of the last. */
+/* See whether the pieces that rank `from` has for this rank can be read: in each run, from the first piece to the end of the last. */
 static void try_runs_of(struct piece_messages *m, int from)
 {
     for (int64_t run = 0; run < m->plan.runs_of[from]; run++) {
@@ -280,7 +280,7 @@ static void try_runs_of(struct piece_messages *m, int from)
     }
 }
 
-/* Learn where all runs lie, and which pieces this rank and the others read. Who has an error reads nothing. Collective. */
+/* Learn where all runs lie, and which pieces this rank and the others read. A rank with an error reads nothing. Collective. */
 static hsort_status agree_on_reads(struct piece_messages *m, hsort_status status)
 {
     struct comm *comm = m->plan.comm;
@@ -338,7 +338,7 @@ bool piece_messages_has_reads(const struct piece_messages *m)
     return has;
 }
 
-/* Those of one rank, the first at `place`. */
+/* List the reads from one rank, the first at `place`. */
 static int reads_of_rank(struct piece_messages *m, int from, int64_t round, size_t place, struct engine_transfer *transfers,
                          size_t *places)
 {
@@ -395,7 +395,7 @@ static hsort_status give_piece(struct piece_messages *m, int to, const char *fro
     return HSORT_OK;
 }
 
-/* All sends of the round, first to the next rank, so that not all begin with rank 0. */
+/* Begin all sends of the round, first to the next rank, so that not all ranks begin with rank 0. */
 static hsort_status send_round(struct piece_messages *m)
 {
     const int rank = m->plan.comm->rank, size = m->plan.comm->size;
@@ -423,7 +423,7 @@ static int source_of(const struct piece_messages *m, int step)
     return (m->plan.comm->rank - step + size) % size;
 }
 
-/* The next message of the round to receive: its source, bytes and place. False: there is none any more. */
+/* Find the next message of the round to receive: its source, bytes and place. False: there is no further message. */
 static bool next_message(struct piece_messages *m, int *from, size_t *bytes, size_t *place)
 {
     struct piece_cursor *c = &m->cursor;

@@ -1,7 +1,7 @@
 /* Pieces of runs on their way to the ranks whose segments they belong to, a round of segments at a time, into a slot of engine
- * memory. Out of the memory of a rank of this node the reader takes them itself, if the system lets it
- * (mpi/comm/process_memory.h), as transfers like those of its own pieces; else they come by MPI, from the run's memory. Elements
- * may have any number of bytes.
+ * memory. If the owner is on the reader's node and the system lets it (mpi/comm/process_memory.h), the reader takes the pieces out of
+ * the owner's memory itself, by transfers like those of its own pieces. Otherwise they come by MPI, from the run's memory. Elements may
+ * have any number of bytes.
  *
  * Segments of all ranks are numbered through the ranks: first_segment[r] is the first of rank r. In round k each
  * rank r gets the pieces of its segment first_segment[r] + k, if it has that many. In the slot they lie in the
@@ -22,7 +22,7 @@
 
 enum { PIECE_BUFFERS = 8, PIECE_BUFFER_BYTES = 4 << 20 };
 
-/* Bytes of a message of pieces for slots of so many bytes, at most. Pure. */
+/* The most bytes of a message of pieces, for slots of slot_bytes. Pure. */
 static inline size_t piece_buffer_bytes(size_t slot_bytes)
 {
     return lesser_bytes(slot_bytes, PIECE_BUFFER_BYTES);
@@ -59,25 +59,25 @@ hsort_status piece_messages_plan(struct piece_messages *messages, const int64_t 
 /* Does this rank read pieces itself? After piece_messages_plan(). Not collective. */
 bool piece_messages_has_reads(const struct piece_messages *messages);
 
-/* The pieces of other ranks' runs that this rank reads itself in `round`: transfers for the engine, and where in the slot each
- * belongs, in bytes; [runs of all other ranks] each, at most. Returns their number. Not collective. */
+/* List the pieces of other ranks' runs that this rank reads itself in `round`: transfers for the engine, and where in the slot each
+ * piece belongs, in bytes; both arrays have [runs of all other ranks] entries at most. Returns their number. Not collective. */
 int piece_messages_reads(struct piece_messages *messages, int64_t round, struct engine_transfer *transfers, size_t *places);
 
-/* Of a segment that this rank has in `round`: elements that come from lower ranks' runs, so that its own begin
- * behind them. Not collective. */
+/* How many elements of this rank's segment in `round` come from lower ranks' runs: its own elements begin behind them. Not
+ * collective. */
 int64_t piece_messages_before(const struct piece_messages *messages, int64_t round);
 
-/* Begin a round: all sends of it, and receives for the buffers. What others read counts as sent. Collective, with
+/* Begin a round: begin all its sends, and receives for the buffers. What others read counts as sent. Collective, with
  * piece_messages_finish().
  * Errors   this rank's own; it has kept to the schedule. */
 hsort_status piece_messages_begin(struct piece_messages *messages, int64_t round);
 
-/* End the round: pieces that came by MPI are copied to `slot` on STREAM_IN, and this rank's have left. Copies may
- * be under way on return; buffers are not used again before that. Errors as above. */
+/* End the round: pieces that came by MPI are copied to `slot` on STREAM_IN, and this rank's pieces have left. Copies may
+ * be under way on return; no buffer is used again before its copy is done. Errors as above. */
 hsort_status piece_messages_finish(struct piece_messages *messages, char *slot);
 
-/* What has gone to other ranks by MPI since piece_messages_open(), and the time spent in here; what they have read, and the time
- * since the first round. Not collective. */
+/* What has gone to other ranks by MPI since piece_messages_open(), and the time spent in rounds; what other ranks have read, and the
+ * time since the first round began. Not collective. */
 struct traffic piece_messages_sent(const struct piece_messages *messages);
 struct traffic piece_messages_shown(const struct piece_messages *messages);
 

@@ -1,4 +1,4 @@
-/* Places of an array, or global positions, one behind the other. */
+/* A range of consecutive places of an array, or of consecutive global positions. */
 #ifndef PLACE_SPAN_H
 #define PLACE_SPAN_H
 

@@ -7,7 +7,7 @@
 enum {
     // A position times the size of a sample, and one more, must fit 63 bits: first_part_from().
     TOTAL_LOG_MAX = 62 - ENGINE_SAMPLE_LOG_MAX,
-    // From so many ranks on the sample has about so many keys of each: each has few regions, which must be even.
+    // From MANY_RANKS ranks on, the sample has about SAMPLE_OF_RANK keys for each rank: each has few regions, which must be even.
     MANY_RANKS = 16,
     SAMPLE_OF_RANK = 1 << 13
 };
@@ -56,7 +56,7 @@ hsort_status region_map_open(int size, struct region_map **made)
     return status_fail(HSORT_HOST_MEMORY, "no memory for a map of the regions of %d ranks", size);
 }
 
-/* The first of 2^log parts of `total` positions that begins at global position `at` or behind. */
+/* The first of 2^log parts of `total` positions that begins at global position `at` or behind it. */
 static int64_t first_part_from(int64_t at, int64_t total, int log)
 {
     return ((at << log) + total - 1) / total;

@@ -1,5 +1,5 @@
-/* The map of regions that all ranks agree on, before keys are partitioned: made by rank 0 of a sample of all ranks' keys, one
- * of each of many equal parts of all positions (sample_place.h).
+/* The map of regions that all ranks agree on before keys are partitioned. Rank 0 makes it from a sample of all ranks' keys, with
+ * one key from each of many equal parts of all positions (sample_place.h).
  *
  *     rank 0   keys of its parts      --gather-->   sample   --make_map()-->   map   --bcast-->   the same on every rank
  *     rank 1   the same               -->                                                  */
@@ -10,7 +10,7 @@
 #include "mpi/comm/comm.h"
 
 struct region_map {
-    /* [2^region_map_log_most()] codes by position: this rank's part, on rank 0 all; no more is touched. */
+    /* [2^region_map_log_most()] codes by position: this rank's part, on rank 0 all of them; nothing else is touched. */
     uint64_t *sample;
     int *counts, *offsets; /* [size] words of the sample, by rank */
     struct {
@@ -19,17 +19,17 @@ struct region_map {
     } agreed;            /* rank 0's */
 };
 
-/* *map is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
+/* Make room for a map of `size` ranks. *map is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
 hsort_status region_map_open(int size, struct region_map **map);
 void region_map_close(struct region_map *map); /* NULL is fine */
 
-/* Log of the size of the largest sample of so many ranks. Pure. */
+/* Log of the size of the largest sample of `size` ranks. Pure. */
 int region_map_log_most(int size);
 
-/* Are there enough of so many keys for a map, and not too many? Pure. */
+/* Are `total` keys enough for a map, and not too many? Pure. */
 bool region_map_suits(int64_t total);
 
-/* Bytes of its workspace, so that what follows them is aligned. Pure. */
+/* Bytes of workspace for it, rounded up so that what follows is aligned. Pure. */
 size_t region_map_workspace(const struct engine *engine, int key_bytes);
 
 /* Make the map: the same on every rank, or on none. Collective.
@@ -43,11 +43,11 @@ hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct 
                               const struct raw_keys *raw, const int64_t *offset, int log, bool of_pairs,
                               void *workspace, void *scratch);
 
-/* Which regions are of one value: is_one_value [ENGINE_REGIONS], all false where no map was made. Pure. */
+/* Find which regions are of one value: is_one_value [ENGINE_REGIONS], all false if no map was made. Pure. */
 void region_map_values(const struct region_map *map, const struct engine *engine, int key_bytes,
                        bool *is_one_value);
 
-/* The regions that the global positions from .. until - 1 lie in: *first .. *end - 1; if there are no such positions,
+/* Find the regions that hold the global positions from .. until - 1: *first .. *end - 1; if there are no such positions,
  * *end = *first. region_at [ENGINE_REGIONS + 1]: where regions begin. Pure. */
 void region_map_span(const int64_t *region_at, int64_t from, int64_t until, int *first, int *end);
 

@@ -1,8 +1,8 @@
-/* Exact cuts of many runs in host memory. For each cut a rank keeps, of each of its runs, the range in which the
- * cut may still be; all cuts are narrowed at once, in rounds:
+/* Exact cuts of many runs in host memory. For each cut and each of its runs, a rank keeps the range in which the
+ * cut may still be. All cuts are narrowed at once, in rounds:
  *
- *     1. offer    of each open cut the rank's weighted median of one key of each range, the one with half of the
- *                 keys in ranges with smaller or equal ones                                       Allgather
+ *     1. offer    for each open cut the rank's weighted median of one key of each range: half of the keys
+ *                 are in ranges with a smaller or equal one                                       Allgather
  *     2. probe    the same of all ranks' offers, by their weights: one probe for each cut, known to all
  *     3. count    keys of each range less than, and not greater than, the probe: summed over the rank's runs,
  *                 then over the ranks                                                             Allreduce
@@ -13,22 +13,24 @@
  *     offers   4 (of 4 and 6)       4           probe 4: 3 keys are less, 6 are not greater: 3 <= 4 < 6, it is 4
  *     cuts     1 4 | 4 7   | 5 6    0 2 | 4 9   one 4 more is needed, and the lowest run gives it
  *
- * Which key of a range: first an estimate, as if the keys of all ranges lay alike. The cut then lies as far into each range as
- * into all of them, give or take a few times the square root of their number. The key that much beyond it, on the side where
- * most keys are, mostly shuts these out, and the next estimate those of the other side, so two rounds leave about the root:
+ * Which key of a range is offered: first an estimate, as if the keys of all ranges lay alike. The cut then lies as far into each
+ * range as into all of them, give or take a few times the square root of their number. The key that much beyond the cut, on the side
+ * where most keys are, mostly shuts these keys out, and the next estimate shuts out those of the other side. So two rounds leave
+ * about the root:
  *
  *     keys of all ranges   |---------------c----------------------------|      c: the cut
  *     first probe          |---------------c-x                                 all behind x is out
  *     second probe                       x-c-|                                 all before x is out
  *
- * Where estimates have missed twice, that is left more than three quarters, a range's middle key is taken from then on: a median
- * of medians, which has at least an eighth of the keys on either side, for any keys. Half of the ranks' keys lie with ranks that
- * offer no more, half of these in ranges whose middle is no more, and half of such a range up to the middle. So ROUNDS_MAX
- * rounds find any cut. Rejected: middle keys only, which take as many rounds as the number of random keys has bits.
+ * If estimates have missed twice, which means that more than three quarters were left, a range's middle key is taken from then on.
+ * The probe is then a median of medians, which has at least an eighth of the keys on either side, for any keys: half of the ranks'
+ * keys lie with ranks that offer no greater key, half of these in ranges whose middle key is no greater, and half of such a range up
+ * to its middle. So ROUNDS_MAX rounds find any cut. Rejected: middle keys only, which take as many rounds as the number of random
+ * keys has bits.
  *
- * Not the search of splitters.c: there a look at keys is a kernel's launch, so thousands of probes share a few
- * rounds, and an offer is a position in one run. Here a look is a load from memory; with so many probes each would
- * be searched for in every run. And cuts of several runs have no one position to offer a key from.
+ * This is not the search of splitters.c. There a look at keys is a kernel's launch, so thousands of probes share a few
+ * rounds, and an offer is a position in one run. Here a look is a load from memory, and each of so many probes would have
+ * to be searched for in every run. Also, cuts of several runs have no single position to offer a key from.
  *
  * Source: run_cuts.h. */
 #include "mpi/exchange/run_cuts.h"
@@ -42,10 +44,10 @@ enum {
     MISSES_MAX = 2,                // of estimates, after which a cut goes by middle keys
     ROUNDS_MAX = 340 + MISSES_MAX, // 63 bits of keys, an eighth less each time
     DEVIATIONS = 2,                // of keys that lie alike, by which an estimate goes beyond the cut
-    RANGES_OF_THREAD = 256         // that one searches at least: for fewer it does not pay to wake another
+    RANGES_OF_THREAD = 256         // that a thread searches at least: for fewer it does not pay to wake another one
 };
 
-/* A key to probe with, and for how many it speaks. */
+/* A key to probe with, and the number of keys for which it speaks. */
 struct cut_offer {
     key_code code;
     uint64_t weight, unused; // whole words of a message
@@ -57,7 +59,7 @@ struct cut_count {
     int64_t less, not_greater;
 };
 
-/* A range of one run in which a cut may be; with the probe counted in it. */
+/* A range of one run in which a cut may be, and the keys in it that are counted beside the probe. */
 struct cut_range {
     int64_t begin, end, less, not_greater;
 };
@@ -74,14 +76,14 @@ struct run_cuts {
     struct cut_count *own, *sum; /* [at_once] */
     int64_t *rest;               /* [at_once] keys before the cut that lie in its ranges, all ranks */
     int64_t *inside;             /* [at_once] keys in its ranges, all ranks */
-    int *missed;                 /* [at_once] estimates that have */
+    int *missed;                 /* [at_once] estimates that have missed */
     bool *found;                 /* [at_once] the ranges hold equal keys only */
     int64_t *equal, *before;     /* [at_once] own keys in the ranges; those of lower ranks */
 };
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
-/* Lay out a search, the struct first, then its tables, for the numbers in it. Returns their bytes. */
+/* Lay out a search for the numbers in it: the struct first, then its tables. Returns the bytes of both. */
 static size_t lay_out_cuts(struct run_cuts *c, int ranks, void *memory)
 {
     const int64_t cuts = c->at_once, ranges = cuts * c->runs;
@@ -133,7 +135,7 @@ static int compare_offers(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The offer up to which half of the weight lies, speaking for all of it; weight 0 if there is none. Sorts
+/* The offer up to which half of the weight lies; it speaks for all of the weight. Weight 0 if there is none. Sorts
  * offers. */
 static struct cut_offer weighted_median(struct cut_offer *offers, int64_t count)
 {
@@ -159,7 +161,7 @@ static double offered_part(const struct run_cuts *c, int64_t cut)
 {
     const double all = (double)c->inside[cut], before = (double)c->rest[cut] + 0.5;
     if (!is_estimated(c, cut) || c->rest[cut] < 0 || c->rest[cut] >= c->inside[cut])
-        return 0.5; // by the latter, some run is not sorted
+        return 0.5; // in the last two cases some run is not sorted
     const double beyond = DEVIATIONS * sqrt(before * (all - before) / all);
     return (2 * before < all ? before + beyond : before - beyond) / all;
 }
@@ -244,7 +246,7 @@ static hsort_status sum_counts(struct run_cuts *c, int count)
 
 /* ---- 4. narrow ----------------------------------------------------------------------------------------- */
 
-/* What it finds follows from sums and probes, so it is the same on every rank. */
+/* Narrow one cut. What is found follows from sums and probes, so it is the same on every rank. */
 static void narrow_run_cut(struct run_cuts *c, int64_t cut)
 {
     const struct cut_count sum = c->sum[cut];
@@ -329,8 +331,8 @@ static bool are_open(const struct run_cuts *c, int count)
     return open;
 }
 
-/* What is left in the ranges are equal keys: those of lower ranks, then of lower runs go before the cut first.
- * Collective. */
+/* Deal out the equal keys that are left in the ranges: those of lower ranks, then those of lower runs, go before the cut
+ * first. Collective. */
 static hsort_status deal_equal(struct run_cuts *c, int count, int64_t *cut_offset)
 {
     hsort_status status = HSORT_OK;

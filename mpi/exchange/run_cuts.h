@@ -8,20 +8,20 @@
 #include "kernels/base/keytype.h"
 #include "mpi/comm/comm.h"
 
-/* The runs of one rank, as many as run_cuts_open() was told, and how a key of theirs is looked at. All borrowed. */
+/* The runs of one rank, as many as run_cuts_open() was told, and how to look at one of their keys. All borrowed. */
 struct run_set {
     const int64_t *count; /* [runs] keys of each; 0 is fine */
-    /* cut: in run_cuts_find_within(), which of its cuts the key is asked for. Any thread; cannot fail. */
+    /* cut: in run_cuts_find_within(), the cut for which the key is asked. Any thread; cannot fail. */
     key_code (*code_at)(const void *state, int64_t cut, int64_t run, int64_t position);
     const void *state;
 };
 
-enum { RUN_CUTS_AT_ONCE = 256 }; /* that are searched for together at most: it limits tables and messages */
+enum { RUN_CUTS_AT_ONCE = 256 }; /* the most cuts that are searched for together: this limits tables and messages */
 
 struct run_cuts; /* tables for the search */
 
-/* Make the tables for ranks of `comm` and `runs` runs of this one, and for `at_once` cuts at a time, 1 to RUN_CUTS_AT_ONCE, the same
- * on every rank: run_cuts_bytes() of memory. *cuts is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
+/* Make the tables for the ranks of `comm`, for `runs` runs of this rank, and for `at_once` cuts at a time (1 to RUN_CUTS_AT_ONCE, the
+ * same on every rank). They take run_cuts_bytes() of memory. *cuts is NULL after an error. Not collective. Errors HSORT_HOST_MEMORY. */
 hsort_status run_cuts_open(const struct comm *comm, int64_t runs, int at_once, struct run_cuts **cuts);
 size_t run_cuts_bytes(int ranks, int64_t runs, int at_once);
 
@@ -32,8 +32,8 @@ void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
  *   positions   [count] 0 .. total each, in any order; the same on every rank
  *   cut_offset  [count * runs] written: of run j, keys 0 .. cut_offset[i * runs + j] - 1 are among those
  *               before positions[i]
- * Order    keys are ordered by (key, rank, run, position), so equal keys are cut exactly as well, and as many
- *          lie before a cut on all ranks as its position says.
+ * Order    keys are ordered by (key, rank, run, position), so equal keys are cut exactly as well, and on all ranks
+ *          together as many keys lie before a cut as its position says.
  * Errors   this rank's own: it has kept to the schedule. HSORT_MPI; HSORT_INTERNAL if a run is not sorted: cuts
  *          are then some numbers 0 .. count.
  * Source   Varman, Scheufler, Iyer, Ricard, "Merging multiple lists on hierarchical-memory multiprocessors",
@@ -43,10 +43,10 @@ void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
 hsort_status run_cuts_find(struct run_cuts *cuts, const struct run_set *set, int64_t total,
                            const int64_t *positions, int64_t count, int64_t *cut_offset);
 
-/* The same of cuts that are known to lie in given ranges, and of keys that are known there alone. Collective.
+/* The same for cuts that are known to lie in given ranges, if keys are known only in these ranges. Collective.
  *   positions   [count] at_once at most
- *   begin, end  [count * runs] of run j, cut i is at begin[i * runs + j] at least, and at end[i * runs + j] at most: right
- *               on every rank. set->code_at() is asked for begin .. end - 1 of that cut only */
+ *   begin, end  [count * runs] cut i of run j is at begin[i * runs + j] at least, and at end[i * runs + j] at most. This must be
+ *               right on every rank. For a cut, set->code_at() is asked only for its positions begin .. end - 1 */
 hsort_status run_cuts_find_within(struct run_cuts *cuts, const struct run_set *set, const int64_t *positions,
                                   int count, const int64_t *begin, const int64_t *end, int64_t *cut_offset);
 

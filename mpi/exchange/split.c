@@ -5,8 +5,8 @@
  * The lower rank holds run A, the higher run H. Together the lower rank is to keep the `low` smallest, where
  * `low` is the capacity or, if there are fewer, all keys. If it keeps the first c keys of A it takes the
  * first low - c of H, so A[i] is compared with its mirror image H[low - 1 - i]: A[i] stays exactly if it is
- * not greater. From i to i + 1 A rises and the mirror falls, so all that stay come first, and c is how many
- * they are.
+ * not greater. From i to i + 1 A rises and the mirror falls, so all that stay come first, and c is their
+ * number.
  *
  *     capacity 4, low 4      A   1  4  6  9          i           0  1  2  3
  *                         H   2  3  5  7          A[i]        1  4  6  9
@@ -57,7 +57,7 @@ static int64_t probe_at(struct place_span in, int probe, int probes)
     return in.first + step * (probe + 1) + rest * (probe + 1) / (probes + 1);
 }
 
-/* The cut is known to lie at *in's first place, at its end, or in between. */
+/* Narrow the interval in which the cut is known to lie: at *in's first place, at its end, or in between. */
 static hsort_status narrow_cut(const struct exchange *x, int partner, int64_t low, struct place_span *in)
 {
     const bool lower = x->comm->rank < partner;

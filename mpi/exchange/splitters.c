@@ -32,10 +32,10 @@
 
 enum {
     OFFERS = 4096,       // of all ranks together in a round, unless there are more ranks
-    OFFERS_FEW = 16,     // of one rank at most, unless it has more than
-    KEYS_PER_OFFER = 64, // times as many keys
-    SPREAD = 1024,       // codes spread over all open intervals, but
-    SPREAD_MAX = 15,     // so many at most over one of them, and one at least
+    OFFERS_FEW = 16,     // the most of a rank with few keys: up to KEYS_PER_OFFER times as many;
+    KEYS_PER_OFFER = 64, // with more keys, one offer for each so many
+    SPREAD = 1024,       // codes spread over all open intervals together,
+    SPREAD_MAX = 15,     // but at most so many over one interval, and at least one
     ESTIMATED = 64,      // keys in an interval from which on the splitter's code is estimated
     ROUNDS_MAX = 129     // of codes of any width: rounds_most()
 };
@@ -44,7 +44,7 @@ struct splitter {
     int64_t position;           // of its key among all keys
     key_code low, high;         // its key is one of these; the same on every rank
     int64_t below, upto;        // keys less than low, and not greater than high, on all ranks
-    bool found;                 // then low is it
+    bool found;                 // then its key is low
     int64_t less;               // when found: keys less than it, on all ranks
     int64_t own_begin, own_end; // own keys of low .. high
 };
@@ -61,14 +61,14 @@ struct splitters {
     int64_t *equal, *equal_before;       /* [size] own keys equal to each splitter; those of lower ranks */
 };
 
-/* As many as a code has bits halve any interval of codes to one, and one more finds it. */
+/* As many rounds as a code has bits halve any interval of codes down to one code, and one more round finds it. */
 static int rounds_most(int key_bytes)
 {
     return 8 * key_bytes + 1;
 }
 
-/* Of one rank in one round. Of few keys few are offered: a round more costs less than to count thousands of
- * probes. */
+/* How many keys one rank offers in one round. Of few keys few are offered: one more round costs less than counting
+ * thousands of probes. */
 static int offers_of(int size, int64_t capacity)
 {
     const int most = (int)int64_clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
@@ -81,11 +81,11 @@ static int offers_of(int size, int64_t capacity)
 _Static_assert(_Alignof(key_code) <= _Alignof(max_align_t),
                "tables of codes are aligned as take_table() does");
 
-/* Lay out a search, the struct first, then its tables, for the numbers in it. Returns their bytes. */
+/* Lay out a search for the numbers in it: the struct first, then its tables. Returns the bytes of both. */
 static size_t lay_out_splitters(struct splitters *s, void *memory)
 {
     const int64_t ranks = s->size, offers = s->offers_max;
-    // An interval gets SPREAD / open codes or, of many intervals, one; and two estimates.
+    // An interval gets SPREAD / open codes or, if there are many intervals, one; and two estimates.
     const int64_t most = ranks * offers + greater(ranks, SPREAD) + 2 * ranks;
     char *at = memory;
     take_table(&at, 1, sizeof *s);
@@ -156,8 +156,8 @@ static int next_interval(const struct splitters *s, int rank)
 
 /* ---- 1. offer ------------------------------------------------------------------------------------------ */
 
-/* Positions of own keys to offer, ascending: evenly spread over the open intervals laid end to end. Where in
- * its share an offer lies differs between ranks and rounds: ranks with like keys would offer the same
+/* Choose the positions of own keys to offer, ascending: evenly spread over the open intervals laid end to end. Where in
+ * its share an offer lies differs between ranks and rounds, because ranks with like keys would otherwise offer the same
  * ones. */
 static int choose_offers(struct splitters *s, int rank, int round, int offers_max)
 {
@@ -266,9 +266,9 @@ static key_code estimate(const struct splitter *here, int64_t keys)
            width % (key_code)all * (key_code)keys / (key_code)all;
 }
 
-/* Codes on both sides of the splitter, if it has the interval to itself and keys in it are spread as random
- * ones are: a root of them away. Of n keys a root of n is then left. Offers leave less only where few
- * boundaries share them:
+/* Codes on both sides of the splitter, if it has the interval to itself: the root of the number of keys away, if these
+ * are spread as random keys are. Of n keys a root of n is then left. Offers leave fewer keys only if few boundaries share
+ * the offers:
  *
  *     1024 ranks: 4 offers in each interval, 2^26 keys after the first round     offers    2^25 2^24 ... 2^6
  *                                                                                estimates 2^15 2^9 2^6

@@ -24,8 +24,8 @@ void splitters_close(struct splitters *splitters); /* NULL is fine; not collecti
 hsort_status splitters_find(struct splitters *splitters, const struct exchange *x,
                             const int64_t *target_offset, int64_t *cut_offset);
 
-/* Rounds that splitters_find() takes, about, for `total` uniform keys, `capacity` at most on a rank; *probes:
- * of a round, at most. Pure; not collective. */
+/* About how many rounds splitters_find() takes for `total` uniform keys, `capacity` at most on a rank; *probes:
+ * the most probes of a round. Pure; not collective. */
 int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes);
 
 #endif

@@ -1,14 +1,15 @@
-/* With whom a rank exchanges in which step, where all exchange with all. In step s each rank takes from one peer, and gives to another.
- * No two ranks have the same peer in a step, nor does one wait for its node while others wait for the network: where all nodes have as
- * many ranks, node and place in it go round by themselves. Two nodes of two ranks; in step 0 a rank is its own peer:
+/* Which peers a rank exchanges with in each step, when all ranks exchange with all others. In step s each rank takes from one peer, and
+ * gives to another. No two ranks have the same peer in a step. Nor does one rank wait for its node while others wait for the network: if
+ * all nodes have the same number of ranks, the node and the place within the node go round independently. Two nodes of two ranks; in step
+ * 0 a rank is its own peer:
  *
  *     step               0      1      2      3
  *     rank 0 takes of    0      1      2      3
  *     rank 1             1      0      3      2
  *     rank 2             2      3      0      1
  *
- * Rejected: rank r from r - s, on nodes that are even, too. In step 1 only one rank of each node has a peer on another one, so of P
- * steps most use the network by a part. */
+ * Rejected: to let rank r take from r - s on even nodes, too. In step 1 only one rank of each node then has a peer on another node, so
+ * most of the P steps use only a part of the network. */
 #ifndef STEP_ORDER_H
 #define STEP_ORDER_H
 
@@ -21,14 +22,14 @@ static inline int step_rank_behind(const struct comm *comm, int nodes, int ranks
     return (comm->rank / each + nodes + all) % all * each + (comm->rank % each + ranks + each) % each;
 }
 
-/* That this rank takes from in a step, 0 .. size - 1. Pure, as the next. */
+/* The rank that this one takes from in a step, 0 .. size - 1. Pure, like the next function. */
 static inline int step_source(const struct comm *comm, int step)
 {
     const int each = comm->even_node_ranks;
     return step_rank_behind(comm, step / each, step % each);
 }
 
-/* That it gives to: whose source it is. */
+/* The rank that this one gives to: this rank is its source. */
 static inline int step_target(const struct comm *comm, int step)
 {
     const int each = comm->even_node_ranks;

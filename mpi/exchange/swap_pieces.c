@@ -1,19 +1,19 @@
-/* What leaves a rank and what comes to it are as many keys, so what comes takes the places of what leaves. First any two ranks swap what
- * both have for each other, by way of scratch, a part at a time. What is left goes round in circles of ranks. Of twelve keys on three
- * ranks, a digit is the rank that a key belongs to:
+/* As many keys come to a rank as leave it, so the keys that come take the places of those that leave. First any two ranks swap the keys
+ * that both have for each other, by way of scratch, a part at a time. What is left goes round in circles of ranks. Here twelve keys lie
+ * on three ranks, and a digit is the rank that a key belongs to:
  *
  *               as cut           pairs have swapped     then a circle: 1 from rank 0 to 1, 2 from 1 to 2, 0 from 2 to 0
  *     rank 0    0 0 | 1 1        0 0 | 0 1              0 0 0 0
  *     rank 1    0 | 1 | 2 2      1 | 1 | 1 2            1 1 1 1
  *     rank 2    0 | 1 | 2 2      0 | 2 | 2 2            2 2 2 2
  *
- * As many keys come to a rank as leave it, so what is left is always made of such circles. All ranks see the counts of all, so all find
- * the same circles in the same order, and a rank takes part in those that it is in. Of random keys nearly all is swapped.
+ * As many keys come to a rank as leave it, so what is left always consists of such circles. All ranks see all counts, so all find the
+ * same circles in the same order, and a rank takes part in those that it is in. Of random keys nearly all are swapped.
  *
- * What has come are runs, one behind the other; they are merged where they lie (kernels/in_place.h).
+ * The keys that have come are runs, one behind the other, and are merged where they lie (kernels/in_place.h).
  *
- * Rejected: the rounds of the network, with swaps. It is right only where all ranks have room for as many keys, and each key would move
- * log(P) / 2 times. */
+ * Rejected: the rounds of the network, with swaps. The network is right only if all ranks have room for the same number of keys, and each
+ * key would move log(P) / 2 times. */
 #include "mpi/exchange/swap_pieces.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +21,15 @@
 #include "kernels/base/lesser.h"
 #include "kernels/in_place.h"
 
-/* Of what each rank says, behind the keys that it has for each other one. */
+/* What each rank says, behind the numbers of keys that it has for each rank. */
 enum { SAYS_SCRATCH, SAYS_FAILED, SAYS };
 
 struct swap_tables {
     int64_t *rows;   /* [size][size + SAYS] of all ranks; what has moved is taken off */
-    int64_t *place;  /* [size] of own keys: where those begin that are yet to go to a rank */
+    int64_t *place;  /* [size] where the own keys that are yet to go to each rank begin */
     int64_t *border; /* [most_borders] where runs begin and end among own keys, in any order */
     int64_t most_borders;
-    int *column; /* [size] below it a rank has nothing left for anybody */
+    int *column; /* [size] for each rank: it has nothing left for the ranks below this one */
     int *path;   /* [size] ranks, each of which has keys for the next one */
     int *at;     /* [size] where in the path a rank is; -1: it is not */
 };
@@ -115,9 +115,9 @@ static bool learn_counts(struct swapping *s, const int64_t *cut_offset)
     return failed == 0 && wrong == 0;
 }
 
-/* Send keys to one rank, and receive as many from another one, or the same, to where those lay: through scratch, as what comes may
- * not overwrite what is still read. Collective over the ranks.
- *   part  keys at a time; all of them have room for so many */
+/* Send keys to one rank, and receive as many from another rank, or the same one, to where the sent keys lay: through scratch, because
+ * what comes must not overwrite what is still read. Collective over the ranks.
+ *   part  keys at a time; all these ranks have room for so many */
 static void trade(struct swapping *s, int to, int from, int64_t count, int64_t part)
 {
     struct exchange *x = s->x;
@@ -135,7 +135,8 @@ static void trade(struct swapping *s, int to, int from, int64_t count, int64_t p
     x->rounds_moved++;
 }
 
-/* Any two ranks swap what both have for each other: in a step the two whose sum is that of the step. Collective. */
+/* Let any two ranks swap what both have for each other: in each step, the ranks whose numbers add up to that of the step, modulo the
+ * number of ranks. Collective. */
 static void swap_in_pairs(struct swapping *s)
 {
     for (int step = 0; step < s->size; step++) {
@@ -182,8 +183,8 @@ static void go_round(struct swapping *s, int first, int length)
               s->t->path[own > first ? own - 1 : length - 1], count, part);
 }
 
-/* What is left goes round. A path from rank to rank ends where it meets itself; there is always a next rank, as no fewer keys are to
- * leave a rank than to come to it. Collective. */
+/* Let what is left go round. A path from rank to rank ends where it meets itself. There is always a next rank, because no fewer keys are
+ * to leave a rank than to come to it. Collective. */
 static void go_round_in_circles(struct swapping *s)
 {
     for (int rank = 0; rank < s->size; rank++) {
@@ -216,7 +217,8 @@ static int compare_places(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Merge the runs that own keys are now; more than could be noted are sorted again, which takes fewer passes. */
+/* Merge the runs that the own keys consist of. If there are more runs than could be noted, sort the keys again, which takes fewer
+ * passes. */
 static hsort_status finish_runs(const struct swapping *s)
 {
     const struct exchange *x = s->x;

@@ -9,7 +9,7 @@
  *     rank 2            n  n  .  y                                    .  .  .  y
  *     rank 3            n  n  y  .                                    .  .  y  .
  *
- * A pair that does not is no failure: its bytes go by another transport. */
+ * A pair that does not map is no failure: its bytes go by another transport. */
 #include "mpi/transport/ipc_probe.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct ipc_probe {
     struct engine *engine;
     uint64_t *memory;               /* [ENGINE_PEER_BYTES] engine memory, the pattern first */
     struct pattern_header *headers; /* [node_size] */
-    int *reads, *is_read;           /* [node_size] this rank reads that one; that one reads this */
+    int *reads, *is_read;           /* [node_size] this rank reads that rank; that rank reads this one */
     char *why;                      /* [why_bytes] */
     size_t why_bytes;
 };
@@ -90,7 +90,7 @@ static bool probe_rank(struct ipc_probe *probe, const struct pattern_header *hea
     if (status == HSORT_OK)
         status = read_pattern(probe, header->rank, (char *)theirs + header->handle.offset);
     (void)ops->stream_synchronize(
-        probe->engine, STREAM_IN); // after a failure too, nothing may be reading what is closed now
+        probe->engine, STREAM_IN); // after a failure, too, nothing may be reading what is closed here
     ops->peer->close(probe->engine, theirs);
     if (status != HSORT_OK)
         keep_reason(probe, status_text());
@@ -131,7 +131,7 @@ hsort_status ipc_probe_pairs(struct comm *comm, struct engine *engine, bool *map
     hsort_status status = comm_agree(comm, write_pattern(&probe));
     if (status == HSORT_OK)
         status = comm_agree(comm, probe_node(&probe, maps));
-    engine->ops->free(engine, probe.memory); // who had it mapped has closed it before the agreement
+    engine->ops->free(engine, probe.memory); // each rank that had it mapped has closed it before the agreement
     free(probe.headers);
     free(probe.reads);
     free(probe.is_read);

@@ -5,8 +5,8 @@
  *     pairs     1-4     0-1     0-2     0-3     0-4          5 ranks; one is left over in each round
  *               2-3     2-4     3-4     1-2     1-3
  *
- * More ranks would take ever more rounds, so each is then paired with its two neighbours and with the rank
- * half of them all away only. That one is on another node where there are several.
+ * More ranks would take ever more rounds, so each rank is then paired only with its two neighbours and with the
+ * rank half of all ranks away. That rank is on another node if there are several nodes.
  *
  *     round      0       1       2       3
  *     pairs     0-1     1-2     18-0    0-9            19 ranks; of an even number, the last is with 0 in 1

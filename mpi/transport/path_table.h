@@ -14,7 +14,7 @@ int path_table_rounds(int size);
 /* The partner of `rank` in a round, or -1. Pure. */
 int path_table_partner(int rank, int size, int round);
 
-/* Measure them all. Collective.
+/* Measure the pairs of all rounds. Collective.
  *   speeds  [size] written: to each other rank, the same seen from both sides; 0 for pairs not measured
  * Errors   same on every rank: HSORT_DEVICE_MEMORY, HSORT_HOST_MEMORY, HSORT_CUDA, HSORT_MPI. */
 hsort_status path_table_measure(struct comm *comm, struct engine *engine, struct transport *transport,

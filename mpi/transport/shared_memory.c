@@ -11,7 +11,7 @@
  *
  * Rejected. POSIX shared memory: its name must stay until all have opened it, so a rank killed meanwhile leaves it
  * behind; containers like to keep /dev/shm small. memfd and /proc/PID/fd: containers forbid it.
- * MPI_Win_allocate_shared(): not for some ranks of a node only. */
+ * MPI_Win_allocate_shared(): it cannot serve only some ranks of a node. */
 #include "mpi/transport/shared_memory.h"
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static hsort_status keep_mutual(struct comm *comm, const struct memory_segment *
     return HSORT_OK;
 }
 
-/* headers, attached: of the node, as keep_mutual() has them. */
+/* Make and share the memory. headers, attached: of the node, as for keep_mutual(). */
 static hsort_status share_memory(struct comm *comm, struct memory_segment *headers, char *attached,
                                  struct shared_memory *shared)
 {
@@ -132,7 +132,7 @@ hsort_status shared_memory_open(struct comm *comm, struct engine *engine, size_t
 char *shared_memory_pinned(struct shared_memory *shared, int peer)
 {
     char *of = shared->pin ? shared->of[peer] : NULL;
-    // Where it fails, copies still work, only not beside other work.
+    // If pinning fails, copies still work, but not beside other work.
     if (of && shared->pin[peer] == PIN_UNTRIED)
         shared->pin[peer] =
             shared->engine->ops->pin(shared->engine, of, shared->bytes) ? PIN_DONE : PIN_FAILED;

@@ -12,15 +12,15 @@ struct shared_memory {
     struct engine *engine; /* borrowed; NULL: nothing is pinned */
     size_t bytes;
     char *own; /* [bytes] owned. NULL: there was none to be had */
-    char **of; /* [size] that of each rank as mapped here, owned; NULL: the two do not share */
-    enum shared_pin *pin; /* [size] of those of others; NULL without an engine */
+    char **of; /* [size] the memory of each rank as mapped here, owned; NULL: the two do not share */
+    enum shared_pin *pin; /* [size] of the memory of the others; NULL without an engine */
     int size;
 };
 
-/* Make this rank's memory and map that of the others on its node. It is 0 but for its first 8 bytes, which hold anything. That a rank can
- * share nothing, as the system gives it none or keeps it apart, is no error: `of` says with whom it does, the same on both sides of a pair.
- * Collective.
- *   engine  whose copies read and write `own`: it is pinned; where that fails the rank shares nothing. NULL: it is not
+/* Make this rank's memory, and map that of the others on its node. It is 0 except its first 8 bytes, which hold anything. It is no error
+ * that a rank can share nothing, because the system gives it no such memory or keeps it apart: `of` says with which ranks it shares, the
+ * same on both sides of a pair. Collective.
+ *   engine  its copies read and write `own`, which is pinned for it; if that fails, the rank shares nothing. NULL: `own` is not pinned
  *   shared  [1] written; shared_memory_close() frees it; nothing to free after an error
  * Errors  not agreed: HSORT_MPI, HSORT_HOST_MEMORY. */
 hsort_status shared_memory_open(struct comm *comm, struct engine *engine, size_t bytes,

@@ -2,7 +2,7 @@
  *
  *   staged   engine memory -> pinned host ring -> MPI -> pinned host ring -> engine memory; works everywhere.
  *            Ranks of a node that can share memory use one ring instead of MPI
- *   mpi      MPI reads engine memory itself; chunks that arrive may wait in a small ring of it
+ *   mpi      MPI reads engine memory itself; chunks that arrive may wait in a small ring of engine memory
  *   ipc      ranks of one node read each other's engine memory; lies on top of one of the two above, which
  *            serves the rest */
 #ifndef TRANSPORT_H
@@ -16,8 +16,8 @@ struct transport;
 
 /* Which mappings of its peers' memory a rank gives up. */
 enum transport_forget {
-    FORGET_CALLERS, /* of caller-owned memory of peers; it may be freed after the call */
-    FORGET_ALL      /* of the peers' alloc() memory too */
+    FORGET_CALLERS, /* of memory that the peers' callers own; it may be freed after the call */
+    FORGET_ALL      /* of the peers' alloc() memory, too */
 };
 
 /* One message of a stream. */
@@ -25,7 +25,7 @@ struct transport_message {
     int peer;
     void *memory; /* [bytes] engine memory: nobody writes to it until it has left, or reads it until it has come */
     size_t bytes; /* at most transport.message_bytes. To receive: the most that may come; 0 is a message, too */
-    size_t plain; /* to send: bytes of the keys that it stands for, which are more where it is packed */
+    size_t plain; /* to send: bytes of the keys that it stands for, which are more if it is packed */
 };
 
 enum transport_next {
@@ -34,11 +34,11 @@ enum transport_next {
     NEXT_MESSAGE /* *message is written */
 };
 
-/* What the user of a stream says of its messages, when the transport asks for it. */
+/* What the user of a stream says of its messages when the transport asks for it. */
 struct transport_stream {
     enum transport_next (*send)(void *user, struct transport_message *message);
     enum transport_next (*receive)(void *user, struct transport_message *message);
-    void (*received)(void *user, size_t bytes); /* of receive()'s messages the next one has come. NULL: nobody asks */
+    void (*received)(void *user, size_t bytes); /* the next of receive()'s messages has come. NULL: nobody asks */
     void *user;
 };
 
@@ -57,14 +57,14 @@ struct transport_ops {
     hsort_status (*sendrecv)(struct transport *transport, int to, const void *send, size_t send_bytes,
                              int from, void *receive, size_t receive_bytes, int64_t *moved_bytes);
 
-    /* A stream: messages to and from any peers, while the caller does other work. It names them one by one; some of each
-     * direction are under way at a time, and stream_advance() brings them on, without waiting. NULL in a transport on top
-     * of another one: that one's serve (transport_messenger()).
+    /* A stream: messages to and from any peers, while the caller does other work. The caller names them one by one; some of
+     * each direction are under way at a time, and stream_advance() moves them on, without waiting. NULL in a transport on top
+     * of another one, whose streams serve (transport_messenger()).
      *
      * Messages of a pair of ranks are received in the order in which they are sent. Both sides know that order and the
-     * largest size of each; a shorter one may come. None of them waits forever if there is one order of all messages of
-     * all ranks which every rank's sends and receives keep: the first message that is not done is the next of both its
-     * ranks then.
+     * largest size of each message; a shorter one may come. No message waits forever if all messages of all ranks have one
+     * order, and every rank's sends and receives keep it: then the first message that is not done is the next one of both
+     * its ranks.
      *
      *   begin    no other stream or sendrecv() until the end. stream [1] is copied
      *   advance  returns this rank's first failure; the stream goes on all the same, with whatever memory holds
@@ -77,33 +77,33 @@ struct transport_ops {
     /* Not collective; after FORGET_ALL on all ranks and an agreement. */
     void (*close)(struct transport *transport);
 
-    /* Those below are NULL in a transport that maps no memory. */
+    /* The functions below are NULL in a transport that maps no memory. */
 
     /* How bytes go between this rank and `peer`. Not collective. Without it: `kind`, to every peer. */
     hsort_transport (*path)(const struct transport *transport, int peer);
 
     /* Let rank `peer` read `memory` [bytes], and get *peer_memory, where this rank's copies and kernels can
-     * read what the peer exposes; where that is 0 bytes it may not be read. *peer_memory is NULL on both
-     * sides if either cannot; then nothing is exposed. Nobody writes to exposed memory before conceal(), and what
-     * is queued to write it has been waited for. A rank may expose to several peers at a time, and to one several
-     * parts of its memory. `bytes` count as traffic, so expose what the peer needs and no more. Collective over
-     * the pair; keeps to the schedule as sendrecv() does. */
+     * read what the peer exposes; if that is 0 bytes, it may not be read. *peer_memory is NULL on both
+     * sides if either cannot read the other's; then nothing is exposed. Nobody writes to exposed memory before
+     * conceal(), and queued work that writes it has been waited for. A rank may expose to several peers at a time,
+     * and several parts of its memory to one peer. `bytes` count as traffic, so expose what the peer needs and no
+     * more. Collective over the pair; keeps to the schedule as sendrecv() does. */
     hsort_status (*expose)(struct transport *transport, int peer, const void *memory, size_t bytes,
                            const void **peer_memory);
 
-    /* End what an expose() that gave a pointer began, each by one: returns when both sides' streams have done all
-     * their reading. Collective over the pair; keeps to the schedule. */
+    /* End what an expose() that gave a pointer began, with one call for each expose(). Returns when both sides' streams
+     * have done all their reading. Collective over the pair; keeps to the schedule. */
     hsort_status (*conceal)(struct transport *transport, int peer);
 
-    /* Turns at a peer's exposed memory. Two ranks that copy from one GPU at a time get half of what its link gives, while nobody reads
-     * from another one; and who is late once stays so. Four GPUs, who copies from whom:
+    /* Turns at a peer's exposed memory. Two ranks that copy from one GPU at the same time each get half the rate of its link, while nobody
+     * reads from some other GPU; and a rank that is late once stays late. Four GPUs, who copies from whom:
      *
-     *     step by step, not quite together     A from B    B from C    C from A    D from A      of D nobody reads
-     *     by turns                             A from B    B from C    C from D    D from A
+     *     step by step, not quite together     A from B    B from C    C from A    D from A      nobody reads from D
+     *     in turns                             A from B    B from C    C from D    D from A
      *
-     * has: does this rank take turns with its node? Else take_turn() is always true. take: may this rank read from the peer now? False:
-     * another one does; do something else, and ask again. give: it has read. In between wait for no other rank. To read without a turn is
-     * slow, no error. Not collective. */
+     * has_turns: does this rank take turns with its node? Else take_turn() is always true. take_turn: may this rank read from the peer
+     * now? False: another rank does; do something else, and ask again. give_turn: this rank has read. Between the two, wait for no other
+     * rank. Reading without a turn is slow, but no error. Not collective. */
     bool (*has_turns)(const struct transport *transport);
     bool (*take_turn)(struct transport *transport, int peer);
     void (*give_turn)(struct transport *transport, int peer);
@@ -117,8 +117,8 @@ struct transport_ops {
      *
      * In sendrecv() rank 1 may have mapped `keys`; after the agreement it certainly does not map them.
      *
-     * CALLERS at the end of every public call (context_finish()), ALL before memory that lasts is freed
-     * (transport_unmap()). Not collective. */
+     * FORGET_CALLERS is for the end of every public call (context_finish()), FORGET_ALL for before memory that lasts is
+     * freed (transport_unmap()). Not collective. */
     void (*forget)(struct transport *transport, enum transport_forget what);
 };
 
@@ -126,7 +126,7 @@ struct transport_ops {
  * expose() to the last conceal(). */
 struct traffic {
     int64_t bytes;
-    int64_t crossed, crossed_plain; /* of them, to other nodes; of what keys, if these had not been packed */
+    int64_t crossed, crossed_plain; /* the part to other nodes; the same if no keys had been packed */
     double seconds;
 };
 
@@ -147,7 +147,7 @@ struct transport {
     struct traffic traffic;  /* by this one alone, since transport_clear() */
 };
 
-/* A span of a transfer, as sendrecv() does them. */
+/* Note in a span what a sendrecv() transfers. */
 static inline void trace_transfer(struct trace_span *span, int to, size_t send_bytes, int from,
                                   size_t receive_bytes)
 {
@@ -157,8 +157,8 @@ static inline void trace_transfer(struct trace_span *span, int to, size_t send_b
         trace_received(span, from, (int64_t)receive_bytes);
 }
 
-/* So many bytes go to a peer, which reads them, or gets them while other work goes on: what a trace has of them is this moment. *moved
- * has them, too. */
+/* Count bytes that go to a peer, which reads them, or gets them while other work goes on: the trace notes only this moment. *moved grows
+ * by them, too. */
 static inline void count_moved(struct trace *trace, const char *how, int to, size_t bytes, int64_t *moved)
 {
     struct trace_span *span = trace_begin(trace, how);
@@ -170,14 +170,14 @@ static inline void count_moved(struct trace *trace, const char *how, int to, siz
 /* How bytes go between this rank and `peer`. Not collective. */
 hsort_transport transport_path(const struct transport *transport, int peer);
 
-/* Before engine memory is freed that others may map: if any rank says that it `frees` some, no rank maps another's
- * afterwards. Collective. Errors HSORT_MPI. */
+/* Call this before engine memory that others may map is freed: if any rank says that it `frees` some, no rank maps another
+ * rank's memory afterwards. Collective. Errors HSORT_MPI. */
 hsort_status transport_unmap(struct transport *transport, struct comm *comm, bool frees);
 
 /* The transport that has streams: this one, or the one underneath. Not collective. */
 struct transport *transport_messenger(struct transport *transport);
 
-/* Bytes of one of its streams' messages at most, the same on all ranks. Not collective. */
+/* The most bytes of a message of its streams, the same on all ranks. Not collective. */
 size_t transport_message_bytes(const struct transport *transport);
 
 /* Reset the traffic of this transport and of those underneath to 0. Not collective. */
@@ -199,13 +199,13 @@ hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t
                                 struct transport **transport);
 
 /* Open a transport on top of `other`, which serves the pairs that do not map each other's memory, memory that
- * cannot be mapped, and transfers in place. Which pairs map is tried, pair by pair. Collective.
+ * cannot be mapped, and transfers in place. Each pair tries whether it can map. Collective.
  *   other      borrowed, but owned by *transport as soon as there is one
  *   shared     ranks of a node may share memory, for turns; the same on all ranks
  *   transport  [1] written: NULL on all ranks if no two of them map each other's memory, or after an error
  *   why        [why_bytes] then, why this rank maps no other, on one line; "" if it does
- * Errors     same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. That a
- *            pair does not map is none. */
+ * Errors     same on every rank: HSORT_HOST_MEMORY, HSORT_DEVICE_MEMORY, HSORT_CUDA, HSORT_MPI. It is no error
+ *            that a pair does not map. */
 hsort_status transport_open_ipc(struct comm *comm, struct engine *engine, struct transport *other,
                                 bool shared, struct transport **transport, char *why, size_t why_bytes);
 

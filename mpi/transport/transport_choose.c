@@ -1,8 +1,8 @@
 /* Which transport a context uses: a plain order, see transport_choose(). The hard question is whether MPI
- * takes device pointers. What a library says of itself can be wrong either way, and one that does not take
- * them may crash on one. So it is asked first, because a wrong no only costs speed, and then probed with
- * messages whose contents are compared, which finds a wrong yes. Whether ranks map each other's memory is
- * only probed (ipc_probe.c). */
+ * takes device pointers. What a library says of itself can be wrong either way, and a library that does not
+ * take them may crash on one. So the library is asked first, because a wrong no only costs speed. Then it is
+ * probed with messages whose contents are compared, which finds a wrong yes. Whether ranks map each other's
+ * memory is only probed (ipc_probe.c). */
 #include "mpi/transport/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { SMALL_BYTES = 1 << 10, LARGE_BYTES = 1 << 20, TAG = 2 };
 
-/* Does the library, or the user who knows it better, say that device pointers may be probed? */
+/* Does the library, or a user who knows better, say that device pointers may be probed? */
 static bool may_probe(hsort_choice choice)
 {
     if (choice != HSORT_CHOICE_AUTO)
@@ -28,9 +28,9 @@ static bool may_probe(hsort_choice choice)
 #endif
 }
 
-/* Send what lies at `device` to rank `to`, and receive behind it what rank `from` sends there, if all ranks can begin
+/* Send what lies at `device` to rank `to`, and receive what rank `from` sends, behind it in memory, if all ranks can begin
  * both; else no rank waits for a message, and nothing is received later. Returns whether MPI says that it went well.
- *   begun  [1] written: could all ranks? The same on every rank. No probe may follow where they could not, as it might
+ *   begun  [1] written: could all ranks begin? The same on every rank. If not, no probe may follow, because it might
  *          receive a message that is left of this one
  * Collective. */
 static bool pass_probe(struct comm *comm, char *device, int to, int from, int bytes, bool *begun)
@@ -154,8 +154,8 @@ void transport_traffic(const struct transport *transport, struct traffic *traffi
         traffic[transport->ops->kind] = transport->traffic;
 }
 
-/* Put `ipc` on top of *transport where any two ranks map each other's memory. None do: an error if IPC was
- * asked for. Collective. */
+/* Put `ipc` on top of *transport if any two ranks map each other's memory. If none do, that is an error if IPC
+ * was asked for. Collective. */
 static hsort_status put_ipc_on_top(struct comm *comm, struct engine *engine,
                                    const struct transport_options *wanted, struct transport **transport)
 {
@@ -177,7 +177,7 @@ static hsort_status put_ipc_on_top(struct comm *comm, struct engine *engine,
                                         "transport ipc: no two ranks map each other's memory: %s", why));
 }
 
-/* Open mpi if it takes this engine's memory and is not ruled out, else staged: either serves all pairs.
+/* Open mpi if it takes this engine's memory and is not ruled out, else staged: each of them serves all pairs.
  * Collective. */
 static hsort_status open_base(struct comm *comm, struct engine *engine,
                               const struct transport_options *wanted, struct transport **transport,

@@ -46,7 +46,7 @@ struct ipc {
     bool *maps; /* [size] peers with which memory is mapped, both ways */
     struct peer_mapping *mappings;
     struct shared_memory turns; /* a struct shared_turn of each rank; none: all read when they like */
-    int exposed;          /* peers that have been exposed to, and not concealed from */
+    int exposed;          /* calls of expose() that have not been ended by conceal() */
     double exposed_since; /* the first of them */
 };
 
@@ -86,7 +86,7 @@ static struct peer_mapping *find_peer_mapping(const struct ipc *ipc, int peer,
     return mapping;
 }
 
-/* Map an allocation of `peer`, or find that it is. NULL if it cannot be mapped, which is no failure:
+/* Map an allocation of `peer`, or find that it is mapped already. NULL if it cannot be mapped, which is no failure:
  * the other transport serves it. */
 static struct peer_mapping *map_peer_memory(struct ipc *ipc, int peer,
                                             const struct engine_peer_handle *handle)
@@ -110,7 +110,7 @@ static struct peer_mapping *map_peer_memory(struct ipc *ipc, int peer,
     return mapping;
 }
 
-/* Where the memory of a peer's header can be read; NULL if it cannot. */
+/* Where the memory of a peer's header can be read; NULL if it cannot be read. */
 static const char *open_peer_memory(struct ipc *ipc, int peer, const struct memory_header *header)
 {
     if (header->kind == HEADER_EMPTY)
@@ -170,7 +170,7 @@ static hsort_status ipc_expose(struct transport *transport, int peer, const void
         return HSORT_OK;
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(ipc->comm->trace, "show memory");
-    trace_bytes(span, (int64_t)bytes); // not sent: whether the peer reads it all, only who asked for it knows
+    trace_bytes(span, (int64_t)bytes); // not sent: whether the peer reads it all, only the caller knows
     if (span)
         span->to = peer;
     const hsort_status status = pair_open(ipc, peer, memory, bytes, &theirs);
@@ -227,7 +227,7 @@ static void ipc_give_turn(struct transport *transport, int peer)
 /* ---- send and receive ---------------------------------------------------------------------------------- */
 
 /* One direction of it: a header, and a flag when the bytes have been read or must come by the other
- * transport. The two directions may lead to different ranks, each of which may be reached by another
+ * transport. The two directions may lead to different ranks, each of which may be reached by a different
  * transport:
  *
  *     rank r-1 ---header-->   rank r   ---header-->  rank r+1     all headers first, then all reading, then
@@ -336,7 +336,7 @@ static hsort_transport ipc_path(const struct transport *transport, int peer)
 
 /* ---- open and close ------------------------------------------------------------------------------------ */
 
-/* All but the other transport. */
+/* Free everything except the other transport. */
 static void free_ipc(struct ipc *ipc)
 {
     if (!ipc)

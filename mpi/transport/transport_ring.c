@@ -1,15 +1,15 @@
 /* Two transports, staged and mpi (transport.h): messages, a few of which are under way at once in both directions. The ring of staged
  * is small: pinning the data itself would cost more than moving it.
  *
- * A transfer is two directions of messages, to and from any peers: the chunks of one sendrecv(), or those of a stream,
- * which its user names one by one. Each takes these steps, always in order of its number in its direction, and SLOTS
- * messages of each direction may be under way:
+ * A transfer is two directions of messages, to and from any peers: the chunks of one sendrecv(), or the messages of a
+ * stream, which its user names one by one. Each message takes these steps, always in the order of the numbers in its
+ * direction, and SLOTS messages of each direction may be under way:
  *
  *     out   engine memory --copy--> slot --Isend--> peer     (not through_host: Isend straight from memory)
  *     in    peer --Irecv--> slot --copy--> engine memory     (not in place and not through_host: no slot)
  *
- * or, between ranks of a node that share their slots (shared_memory.h), where MPI only carries notices, as through it the
- * cores would copy the bytes once or twice more:
+ * or these, between ranks of a node that share their slots (shared_memory.h). There MPI only carries notices, because to
+ * send bytes through MPI the cores would copy them once or twice more:
  *
  *     out   engine memory --copy--> slot     "slot 2, 40 bytes" -->     <-- "it was read": the slot is free again
  *     in                      the peer's slot --copy--> engine memory
@@ -21,7 +21,7 @@
  * The notice names the slot: in a stream the sender's next message may be for another rank.
  *
  * In place, incoming chunk i overwrites outgoing chunk i: its copy waits until that one has left. This cannot
- * deadlock: chunk i waits at most for the peer's chunks up to i, and those only for ours up to i - SLOTS.
+ * deadlock: chunk i waits at most for the peer's chunks up to i, and those only for this rank's up to i - SLOTS.
  *
  * Why polling and not MPI_Waitall: MPI makes progress only when called, and does not know of the engine's
  * copies, so one loop asks both. A rank that fails goes on with its messages, whatever they hold, and reports
@@ -69,7 +69,7 @@ struct ring {
     struct comm *comm;
     struct engine *engine;
     size_t chunk_bytes;
-    bool through_host; /* staged. Else slots are engine memory, for chunks that may not be written yet */
+    bool through_host; /* staged. Else slots are engine memory, for chunks that may not be written to their places yet */
     struct shared_memory shared; /* the slots, when through_host */
     char *out_slots;             /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
     char *in_slots;              /* [SLOTS * chunk_bytes] */
@@ -118,7 +118,7 @@ static void post_receive(struct ring_transfer *transfer, int peer, void *to, siz
     keep_first_error(&transfer->status, comm_irecv(transfer->ring->comm, to, bytes, peer, tag, request));
 }
 
-/* Wait until the last notice that was sent for this place has left, if any: what it says may change then. */
+/* Wait until the last notice that was sent for this place has left, if any: only then may what it says change. */
 static void wait_for_notice(struct ring_transfer *transfer, struct ring_message *message)
 {
     keep_first_error(&transfer->status,
@@ -225,7 +225,7 @@ static void post_in(struct ring_transfer *transfer, int64_t number, bool through
     post_receive(transfer, what->peer, to, what->bytes, TAG, &message->request);
 }
 
-/* Begin to copy a message that has come to where it belongs. */
+/* A message has come: begin to copy it to where it belongs. */
 static void copy_in(struct ring_transfer *transfer, int64_t number)
 {
     struct ring *ring = transfer->ring;
@@ -236,7 +236,7 @@ static void copy_in(struct ring_transfer *transfer, int64_t number)
                        message->what.bytes);
 }
 
-/* The bytes of a message that has come; never more than it may have, whatever a failed rank has sent. */
+/* Note the bytes of a message that has come: never more than it may have, whatever a failed rank has sent. */
 static void book_arrival(struct ring_message *message, size_t bytes)
 {
     if (message->shared)
@@ -423,8 +423,8 @@ static hsort_status make_ring_slots(struct ring *ring)
     return engine->ops->alloc_host(engine, bytes, (void **)&ring->in_slots);
 }
 
-/* Open either of the two. shared: between ranks of a node that can share it, the receiver reads the sender's pinned
- * memory. Collective if shared, in any case called by all. Errors as of transport_open_staged(). */
+/* Open one of the two transports. shared: between ranks of a node that can share memory, the receiver reads the sender's
+ * pinned memory. Collective if shared; in any case all ranks call it. Errors as for transport_open_staged(). */
 static hsort_status open_ring(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                               const struct transport_ops *ops, bool shared, struct transport **transport)
 {

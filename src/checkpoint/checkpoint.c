@@ -1,9 +1,10 @@
-/* The manifest of a checkpoint, and the order in which it comes and goes. One that has its name is whole.
+/* The manifest of a checkpoint, and the order of the steps in which it is written and removed. A manifest that has its
+ * name is whole.
  *
- *      begin, mark   rank 0: new manifest, fsync, rename, fsync DIR     killed above the rename: the manifest before, if any
+ *      begin, mark   rank 0: new manifest, fsync, rename, fsync DIR     killed before the rename: the manifest before, if any
  *      remove        rank 0: remove manifest, fsync DIR
  *
- * A new manifest that was not finished goes with the next one, or with the removal. */
+ * A new manifest that was not finished is removed with the next one, or with the manifest itself. */
 #include "src/checkpoint/checkpoint_internal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +26,9 @@ const char *checkpoint_path(const struct checkpoint *checkpoint, const char *nam
 
 /* ---- Writing ------------------------------------------------------------------------------------------- */
 
-/* Write a whole file and bring it to disk; on failure there is none. Only this user can read it, for the names
- * in it may be no one else's business. What is there already goes first, since the name is ours: a file that
- * a killed command left, or a link, which is never followed. */
+/* Write a whole file and bring it to disk; after a failure there is no file. Only this user can read it, because the
+ * names in it may be nobody else's business. What is there already is removed first, because the name is ours: a file
+ * that a killed command left, or a link, which is never followed. */
 static hsort_status write_new_file(const char *path, const void *bytes, size_t count)
 {
     unlink(path);
@@ -91,7 +92,7 @@ static int by_first(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Bring ranges [count] in order and make one of those that overlap or touch; returns how many there are then.
+/* Sort ranges [count], and join those that overlap or touch; returns how many there are then.
  *
  *      before   [30 40)  [0 10)  [10 20)  [35 50)  [7 7)
  *      after    [0 20)  [30 50)                                                                                 */
@@ -112,7 +113,7 @@ static int merge_ranges(struct checkpoint_range *ranges, int count)
     return merged;
 }
 
-/* ranges of `next`, which the caller frees: those it had, and every rank's. Collective. */
+/* Set the ranges of `next` to those it had and every rank's. The caller frees next->written. Collective. */
 static hsort_status gather_ranges(struct comm *comm, struct checkpoint_range range, struct checkpoint *next)
 {
     const struct checkpoint_range *before = next->written;
@@ -175,7 +176,7 @@ void checkpoint_remove(struct comm *comm, struct checkpoint *checkpoint)
     if (comm->rank != 0 || !checkpoint->directory)
         return;
     unlink(checkpoint_path(checkpoint, "manifest", path));
-    file_sync_directory(path); // a manifest that came back after a crash would name what is gone
+    file_sync_directory(path); // a manifest that came back after a crash would name files that are gone
     unlink(checkpoint_path(checkpoint, CHECKPOINT_NEW_MANIFEST, path));
     run_journals_remove(checkpoint->directory);
 }

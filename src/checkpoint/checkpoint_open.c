@@ -1,12 +1,12 @@
-/* Opening a checkpoint: keep others out, read what is there or begin, and see whether it is of the same work.
+/* Opening a checkpoint: keep others out, read what is there or begin, and check that it is of the same work.
  *
  *      rank 0   DIR, lock, manifest, compare --- agree -- broadcast the manifest --------------- agree
  *      rank r                                --- agree --                        parse, DIR here? agree
  *
- * The manifest itself is what rank 0 tells the others: it says all, and its reader is there anyway.
+ * Rank 0 sends the others the manifest itself: it says everything, and its reader is there anyway.
  *
- * The lock is fcntl()'s: it falls with the process, however that ends, and works over NFS. A file that is
- * merely there would outlive a killed run. */
+ * The lock is taken by fcntl(): it falls with the process, however that ends, and works over NFS. A lock that is only
+ * the presence of a file would outlive a killed run. */
 #include "src/checkpoint/checkpoint_internal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -25,16 +25,16 @@
 
 /* ---- The lock ------------------------------------------------------------------------------------------ */
 
-/* Keep other commands out of DIR. Such a lock falls when the process closes any descriptor of the file:
- * nothing else in this one opens it. */
+/* Keep other commands out of DIR. Such a lock falls when the process closes any descriptor of the file, so
+ * nothing else in this process may open it. */
 static hsort_status take_lock(struct checkpoint *checkpoint)
 {
     char path[PATH_MAX];
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat held, there;
     checkpoint_path(checkpoint, CHECKPOINT_LOCK, path);
-    // The file is removed while it is locked. One that was opened just before is then another than the one in
-    // DIR: again.
+    // The file is removed while it is locked. If this rank opened it just before, it is no longer the file in
+    // DIR: try again.
     for (int attempt = 0; attempt < 100; attempt++) {
         const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (fd < 0)
@@ -44,7 +44,7 @@ static hsort_status take_lock(struct checkpoint *checkpoint)
             return status_fail(HSORT_IO,
                                "%s: is no lock of hypersort's: remove it, or give another directory", path);
         }
-        // Any other error: this file system has no locks, and to go on without is better than not to go on.
+        // Any other error means that this file system has no locks, and going on without a lock is better than stopping.
         const bool refused = fcntl(fd, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN);
         if (!refused && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
             held.st_ino == there.st_ino) {
@@ -70,7 +70,7 @@ void checkpoint_unlock(struct checkpoint *checkpoint)
 
 /* ---- Opening ------------------------------------------------------------------------------------------- */
 
-/* Of an input: blocks whose digest the manifest keeps, beside one of each file. */
+/* The manifest keeps a digest of SAMPLES blocks of an input, and of one more block of each file. */
 enum { SAMPLES = 64, SAMPLE_BYTES = 4096 };
 
 /* What checkpoint_open() has made on rank 0, to be undone if it fails. */
@@ -78,7 +78,7 @@ struct made {
     bool directory, manifest;
 };
 
-/* A number that no other manifest has: its output never meets another's. */
+/* A number that no other manifest has, so that its output never meets another manifest's output. */
 static uint64_t new_id(void)
 {
     uint64_t id;
@@ -90,7 +90,7 @@ static uint64_t new_id(void)
            (uint64_t)getpid();
 }
 
-/* checkpoint_sample() of one file, of so many blocks. */
+/* checkpoint_sample() for `blocks` blocks of one file. */
 static hsort_status sample_part(const struct file_part *part, int blocks, uint64_t *digest)
 {
     char block[SAMPLE_BYTES];
@@ -113,7 +113,7 @@ hsort_status checkpoint_sample(const struct file_in *in, uint64_t *digest)
     return HSORT_OK;
 }
 
-/* What the files of the input are. Of one alone the name does not count: where it was moved to is no matter. */
+/* Describe the files of the input. The name of a single file does not count: it may have been moved. */
 static hsort_status describe_inputs(const struct file_in *in, struct checkpoint *wanted)
 {
     char path[PATH_MAX];
@@ -140,7 +140,7 @@ static hsort_status describe_inputs(const struct file_in *in, struct checkpoint 
     return HSORT_OK;
 }
 
-/* What the command is about to do, as a manifest says it, with nothing written. */
+/* Describe what the command is about to do, as a manifest does, with nothing written yet. */
 static hsort_status describe_work(const struct file_in *in, const char *output,
                                   enum file_format output_format, hsort_order order, const char *key,
                                   struct checkpoint *wanted)
@@ -151,13 +151,13 @@ static hsort_status describe_work(const struct file_in *in, const char *output,
     snprintf(wanted->key, sizeof wanted->key, "%s", key ? key : "");
     TRY(file_output_name(output, in, wanted->output));
     TRY(describe_inputs(in, wanted));
-    // The names themselves would break the line that says so.
+    // The message cannot give the names themselves: they would break its line.
     if (strchr(wanted->input, '\n') || strchr(wanted->output, '\n'))
         return status_fail(HSORT_ARGUMENT, "%s: cannot name the %s, whose path holds a newline",
                            wanted->directory, strchr(wanted->input, '\n') ? "input" : "output");
     wanted->id = new_id();
     TRY(manifest_name_part(wanted));
-    wanted->type = key ? HSORT_U32 : in->type; // of records none, which no line says
+    wanted->type = key ? HSORT_U32 : in->type; // records have no type, and no line says this one
     wanted->order = order;
     wanted->keys = in->count;
     wanted->output_format = file_format_resolve(output, output_format);
@@ -197,8 +197,8 @@ static hsort_status read_manifest(const char *path, char **text, size_t *bytes)
                              *bytes);
 }
 
-/* The name of a single input does not count, and files of one archive may have the same size and time. Is the one that was begun
- * with still there, and another file? */
+/* Is the single input that the sort was begun with still there, and is it another file than this one? Its name does not count, and
+ * files from one archive may have the same size and time. */
 static bool is_another_input(const struct file_in *in, const struct checkpoint *found)
 {
     struct stat begun;
@@ -208,7 +208,7 @@ static bool is_another_input(const struct file_in *in, const struct checkpoint *
            (begun.st_dev != in->part[0].device || begun.st_ino != in->part[0].inode);
 }
 
-/* What stands before the digest of disk_deal_text() at the end of a key; 0: there is none. */
+/* The length of what stands before the digest of disk_deal_text() at the end of a key; 0: there is no digest. */
 static size_t length_without_digest(const char *key)
 {
     static const char before[] = " to ";
@@ -220,7 +220,8 @@ static size_t length_without_digest(const char *key)
     return length - tail;
 }
 
-/* Both are known to differ. Where they do so in their digests alone, these would tell people nothing. */
+/* Refuse a manifest with another key; both are known to differ. If only their digests differ, words say what has changed,
+ * because the digests would tell people nothing. */
 static hsort_status refuse_key(const char *path, const char *found, const char *wanted, const char *otherwise)
 {
     const size_t length = length_without_digest(found);
@@ -233,7 +234,7 @@ static hsort_status refuse_key(const char *path, const char *found, const char *
                        found[0] ? found : "bare keys", wanted[0] ? wanted : "bare keys", otherwise);
 }
 
-/* Is the manifest that was found of what the command is about to do? */
+/* Refuse a manifest that is not of what the command is about to do. */
 static hsort_status compare_work(const char *path, const struct file_in *in, const struct checkpoint *found,
                                  const struct checkpoint *wanted)
 {
@@ -295,7 +296,7 @@ static hsort_status find_or_begin(const struct file_in *in, const char *output,
     made->directory = mkdir(checkpoint->directory, 0777) == 0;
     if (!made->directory && errno != EEXIST)
         return status_fail(HSORT_IO, "%s: cannot be made: %s", checkpoint->directory, strerror(errno));
-    // With a slash behind its name, or not: the directory around it is the one that must outlast a crash.
+    // Whether or not its name ends with a slash: the new name stands in the directory around it, which must outlast a crash.
     if (made->directory && file_sync_directory(checkpoint_path(checkpoint, "../", path)) != 0)
         return status_fail(HSORT_IO, "%s: the directory around it cannot be brought to disk: %s",
                            checkpoint->directory, strerror(errno));
@@ -308,14 +309,14 @@ static hsort_status find_or_begin(const struct file_in *in, const char *output,
         TRY(compare_work(path, in, checkpoint, &wanted));
     } else {
         TRY(manifest_format(checkpoint, text, &bytes));
-        made->manifest = true; // or half of it
+        made->manifest = true; // or a part of it
         TRY(checkpoint_put_manifest(checkpoint));
     }
     return HSORT_OK;
 }
 
-/* The other ranks' part: the same directory must be here, to write to. What rank 0 reads there they are told.
- * */
+/* The other ranks' part: the same directory must be here, and they must be able to write to it. Rank 0 tells them what it
+ * reads there. */
 static hsort_status take_manifest(const char *text, size_t bytes, struct checkpoint *checkpoint)
 {
     char path[PATH_MAX];
@@ -327,7 +328,7 @@ static hsort_status take_manifest(const char *text, size_t bytes, struct checkpo
     return HSORT_OK;
 }
 
-/* Tell the other ranks what rank 0 has found: the manifest itself, which says all. Collective. */
+/* Tell the other ranks what rank 0 has found: the manifest itself, which says everything. Collective. */
 static hsort_status broadcast_manifest(struct comm *comm, struct checkpoint *checkpoint, char **text)
 {
     int64_t facts[2] = {*text ? (int64_t)strlen(*text) : 0, checkpoint->found};

@@ -87,8 +87,8 @@ hsort_status manifest_format(const struct checkpoint *checkpoint, char **text, s
 
 /* ---- Reading: values ----------------------------------------------------------------------------------- */
 
-/* Numbers are read as strtoll() likes them, so "+7" and "007" pass here. What was read is written again in
- * the end, and must be the same text: that leaves one way to write each. A failure leaves `text` NULL, which
+/* Numbers are read as strtoll() takes them, so "+7" and "007" pass here. In the end, what was read is written again
+ * and must be the same text: that leaves one way to write each number. A failure leaves `text` NULL, which
  * no later step reads. */
 static bool take_decimal(const char **text, int64_t *number)
 {
@@ -143,7 +143,7 @@ static bool is_id(const char *value, uint64_t *id)
     return take_hexadecimal(&value, id) && *value == '\0';
 }
 
-/* The line of several inputs, or none. */
+/* Read the line about several inputs, which may be missing. */
 static bool is_inputs(const char *value, int64_t *inputs, uint64_t *digest)
 {
     *inputs = 1;
@@ -152,7 +152,7 @@ static bool is_inputs(const char *value, int64_t *inputs, uint64_t *digest)
                       take_hexadecimal(&value, digest) && *value == '\0');
 }
 
-/* The line of the sample, or none. */
+/* Read the line of the sample, which may be missing. */
 static bool is_sample(const char *value, uint64_t *sample)
 {
     *sample = 0;
@@ -175,13 +175,13 @@ static int find_name(const char *value, const char *const *names, int count)
 
 /* ---- Reading: lines ------------------------------------------------------------------------------------ */
 
-/* A copy of the text, of which each line that was taken ends in a 0. */
+/* A copy of the text, in which each line that was taken ends in a 0. */
 struct reader {
     char *at;
-    int line; /* that is next, from 1 on */
+    int line; /* the next one, from 1 on */
 };
 
-/* What follows `word` on the next line, if that begins so; else NULL, and it stays the next. */
+/* Take the next line if it begins with `word`, and return what follows the word. Else return NULL, and the line stays the next. */
 static const char *take_line(struct reader *reader, const char *word)
 {
     const size_t length = strlen(word);
@@ -195,7 +195,7 @@ static const char *take_line(struct reader *reader, const char *word)
     return value;
 }
 
-/* The type of keys, or the key of records, which have no other type. */
+/* Read the type of keys, or for records, which have no other type, their key. */
 static bool read_type(struct reader *reader, struct checkpoint *checkpoint, int *type)
 {
     const char *word = take_line(reader, "type"), *key;
@@ -209,7 +209,7 @@ static bool read_type(struct reader *reader, struct checkpoint *checkpoint, int 
            snprintf(checkpoint->key, sizeof checkpoint->key, "%s", key) < (int)sizeof checkpoint->key;
 }
 
-/* The lines of which there is one each. */
+/* Read the lines of which there is one each. */
 static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
 {
     int type = -1, order = -1, format = -1;
@@ -232,7 +232,7 @@ static bool read_fields(struct reader *reader, struct checkpoint *checkpoint)
     return true;
 }
 
-/* The lines of which there are many. */
+/* Read the lines of which there are many. */
 static bool read_ranges(struct reader *reader, struct checkpoint *checkpoint)
 {
     int64_t behind = 0;
@@ -242,7 +242,7 @@ static bool read_ranges(struct reader *reader, struct checkpoint *checkpoint)
         if (!is_range(value, &range) || range.first > checkpoint->keys ||
             range.count > checkpoint->keys - range.first)
             return false;
-        // Ranges that touch are one: each begins behind the end of the one before.
+        // Ranges that touch are one, so each begins after the end of the one before, not at it.
         if (checkpoint->ranges > 0 && range.first <= behind)
             return false;
         behind = range.first + range.count;
@@ -258,7 +258,7 @@ static hsort_status damaged(const char *path, const char *how)
     return status_fail(HSORT_FORMAT, "%s: is damaged: %s; " MANIFEST_REMEDY, path, how);
 }
 
-/* Version and checksum, the first and the last line. */
+/* Check the first and the last line: version and checksum. */
 static hsort_status check_ends(const char *path, const char *text, size_t bytes)
 {
     const size_t last_bytes = sizeof last_word - 1 + 16 + 1;
@@ -281,7 +281,7 @@ static hsort_status check_ends(const char *path, const char *text, size_t bytes)
     return HSORT_OK;
 }
 
-/* Read `copy` into `read`, and hold that against the text. */
+/* Read `copy` into `read`, and compare that with the text. */
 static hsort_status read_lines(const char *path, const char *text, char *copy, struct checkpoint *read)
 {
     char how[64], *again;

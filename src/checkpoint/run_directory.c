@@ -20,14 +20,14 @@ static const char runs_suffix[] = ".hypersort-runs", half_suffix[] = ".part";
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
-/* mark [16] = "." and eight digits that tell outputs of one name apart, by where they lie: the directory, without links, of the file
- * `chosen`, and `base`, its name in it. */
+/* mark [16] = "." and eight digits that tell outputs of one name apart by where they lie. The digits are made from the directory,
+ * without links, of the file `chosen`, and from `base`, the file's name in it. */
 static void mark_output(const char *chosen, const char *base, char *mark)
 {
     char folder[PATH_MAX], real[PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s", base > chosen ? (int)(base - chosen) : 1,
              base > chosen ? chosen : ".");
-    const char *where = realpath(folder, real) ? real : folder; // where there is none the output says so
+    const char *where = realpath(folder, real) ? real : folder; // a missing folder is an error when the output is made
     const uint64_t sum =
         checksum_add(checksum_add(CHECKSUM_START, where, strlen(where) + 1), base, strlen(base));
     snprintf(mark, 16, ".%08" PRIx32, (uint32_t)(sum ^ sum >> 32));
@@ -44,7 +44,7 @@ hsort_status run_files_name(const char *directory, const char *output, char *nam
         return status_fail(HSORT_IO, "%s: cannot create: %s", output, strerror(EISDIR));
     if (directory)
         mark_output(chosen, base, mark);
-    // The output's own directory, where none is given: all before its base, which may be nothing.
+    // If no directory is given: the output's own, which is everything before its base, and may be nothing.
     const int before = (int)(directory ? strlen(directory) : (size_t)(base - chosen));
     const bool joined = before > 0 && directory && directory[before - 1] != '/';
     const int bytes = snprintf(name, PATH_MAX, "%.*s%s%s%s%s", before, directory ? directory : chosen,
@@ -59,7 +59,7 @@ void run_directory_name_run(const char *path, int64_t run, bool whole, char *nam
     snprintf(name, PATH_MAX, "%s/run-%06" PRId64 "%s", path, run, whole ? "" : half_suffix);
 }
 
-/* Is this the name of a run's file? Of which, and is it whole? */
+/* Is this the name of a run's file? *run = which run's; *whole = it is the name of a whole file. */
 static bool is_run_name(const char *name, int64_t *run, bool *whole)
 {
     char again[PATH_MAX];
@@ -74,7 +74,7 @@ static bool is_run_name(const char *name, int64_t *run, bool *whole)
     return false;
 }
 
-/* path [PATH_MAX]; run_files_name() has seen to it that there is room. Returns it. */
+/* path [PATH_MAX] = the plan's path; returns it. run_files_name() has made sure that there is room. */
 static const char *plan_path(const char *directory, char *path)
 {
     if (snprintf(path, PATH_MAX, "%s/plan", directory) >= PATH_MAX)
@@ -84,7 +84,7 @@ static const char *plan_path(const char *directory, char *path)
 
 /* ---- Plans --------------------------------------------------------------------------------------------- */
 
-/* *found: RUNS has a plan, whole. */
+/* Read the plan of RUNS. *found = there is one, and it is whole. */
 static hsort_status read_plan(const char *directory, struct written_plan *plan, bool *found)
 {
     char path[PATH_MAX], *text;
@@ -95,15 +95,16 @@ static hsort_status read_plan(const char *directory, struct written_plan *plan, 
     return HSORT_OK;
 }
 
-/* A plan of another sort: was that given up? It was if its manifest is gone, or has another id; not if that cannot be seen now. */
+/* Refuse a plan of another sort, unless that sort was given up: it was if its manifest is gone, or has another id, but not if that
+ * cannot be seen now. */
 static hsort_status refuse_living(const char *directory, const struct written_plan *plan)
 {
     char path[PATH_MAX + 16], line[64], text[MANIFEST_HEAD_BYTES + 1];
     snprintf(path, sizeof path, "%s/manifest", plan->checkpoint);
     snprintf(line, sizeof line, "\nid %016" PRIx64 "\n", plan->id);
-    if (!plan->checkpoint[0]) // nobody knows where it was
+    if (!plan->checkpoint[0]) // nobody knows where the manifest was
         return HSORT_OK;
-    // Anything may lie there, a directory or a FIFO: without O_NONBLOCK the opening of one would wait.
+    // Anything may lie there, also a directory or a FIFO: without O_NONBLOCK, opening a FIFO would wait.
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     const ssize_t bytes = fd >= 0 ? pread(fd, text, MANIFEST_HEAD_BYTES, 0) : -1;
     const int cause = bytes < 0 ? errno : 0;
@@ -125,7 +126,7 @@ static hsort_status refuse_living(const char *directory, const struct written_pl
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
-/* A failure whose cause is in errno, and stays there. */
+/* Fail with the cause in errno, and leave it there. */
 static hsort_status fail_with_cause(const char *path, const char *what)
 {
     const int cause = errno;
@@ -176,7 +177,7 @@ hsort_status run_directory_find(struct run_directory *directory, const struct wr
     return HSORT_OK;
 }
 
-/* Write the plan where none is, and bring it to disk with its name. */
+/* Write the plan where there is none, and bring it to disk with its name. */
 static hsort_status write_plan(const char *path, const char *text, size_t bytes)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -197,14 +198,15 @@ static hsort_status write_plan(const char *path, const char *text, size_t bytes)
     return run_names_sync(path);
 }
 
-/* Not by a rename: of two commands that begin here at once one must fail, and a plan that a crash has cut is as good as none. */
+/* The plan is not written by a rename: if two commands begin here at once, one must fail, and a plan that a crash has cut is as good
+ * as none. */
 hsort_status run_directory_begin(struct run_directory *directory, const struct written_plan *plan)
 {
     char path[PATH_MAX], text[WRITTEN_PLAN_ROOM];
     const size_t bytes = written_plan_format(plan, text);
     plan_path(directory->path, path);
     run_directory_clean(directory->path, NULL, NULL);
-    TRY(run_names_sync(path)); // a run that came back after a crash would be taken for one of the new plan
+    TRY(run_names_sync(path)); // an old run that came back after a crash would be taken for one of the new plan
     if (unlink(path) != 0 && errno != ENOENT)
         return fail_with_cause(path, "cannot be removed");
     TRY(write_plan(path, text, bytes));
@@ -213,11 +215,11 @@ hsort_status run_directory_begin(struct run_directory *directory, const struct w
     return HSORT_OK;
 }
 
-/* Is the plan here this one, now? */
+/* *same = the plan that is here now is this one. */
 static hsort_status has_plan(const char *path, const struct written_plan *plan, bool *same)
 {
     struct written_plan seen;
-    // To open a directory makes a client of NFS ask again what is in it.
+    // Opening a directory makes an NFS client ask again what is in it.
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
         close(fd);
@@ -279,13 +281,13 @@ void run_directory_remove(const struct run_directory *directory, uint64_t id)
     bool found = false;
     const bool was_clear = status_text()[0] == '\0';
     const bool there = access(path, X_OK) == 0, read = there && read_plan(path, &plan, &found) == HSORT_OK;
-    // A plan that cannot be read now is the one that was found here, or written.
+    // If the plan cannot be read now, it is taken for the one that was found here, or written.
     if (read ? found && plan.id == id : there && directory->has_plan) {
         run_directory_clean(path, NULL, NULL);
         unlink(plan_path(path, name));
         rmdir(path);
     }
-    if (was_clear) // what could not be read is no cause of a later failure
+    if (was_clear) // a plan that could not be read is no cause of a later failure
         status_clear();
 }
 

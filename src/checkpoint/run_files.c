@@ -1,6 +1,6 @@
-/* The store of runs (run_store.h), each at the pace of its own rank; how it is opened is run_files_open.c's.
+/* The store of runs (run_store.h). Each rank makes its runs at its own pace; run_files_open.c opens the store.
  *
- * All runs may be read at the same time, and each open one takes two descriptors (block_io.h). Where the process may not have so
+ * All runs may be read at the same time, and each open run takes two descriptors (block_io.h). If the process may not have that
  * many, the run that nobody has read for the longest time is closed. */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +53,8 @@ static void close_run(struct run_files *files, struct run_file *run)
     run->writes = false;
 }
 
-/* Has the file that this rank writes still its name? A rank of a killed start may live on for seconds; if the same command is
- * started meanwhile, the name is soon that of a file which the new one writes. */
+/* Does the file that this rank writes still have its name? A rank of a killed start may live on for seconds. If the same command is
+ * started meanwhile, the name soon belongs to a file that the new start writes. */
 static bool has_its_name(const struct run_file *run)
 {
     struct stat own, there;
@@ -62,7 +62,7 @@ static bool has_its_name(const struct run_file *run)
            own.st_ino == there.st_ino;
 }
 
-/* Close the run that was read the longest time ago, of those that nobody reads now. False: there is none. */
+/* Of the runs that nobody reads now, close the one that was last read the longest time ago. False: there is none. */
 static bool close_oldest(struct run_files *files)
 {
     struct run_file *oldest = NULL;
@@ -82,7 +82,7 @@ static hsort_status keep_path(struct run_file *run, const char *path)
     return run->path ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "%s: no memory for its name", path);
 }
 
-/* The run's file, of the size that it must have. */
+/* Open the run's file, which must have the right size. */
 static hsort_status open_whole(const struct run_files *files, int64_t number, struct run_file *run)
 {
     const int64_t bytes = run_file_bytes(&files->plan, number);
@@ -98,7 +98,7 @@ static hsort_status open_whole(const struct run_files *files, int64_t number, st
     return block_open_input(run->path, run->fd, files->target.direct_io, 0, bytes, &run->blocks);
 }
 
-/* Open a run for reading, unless it is, and keep it so until release_run(). */
+/* Open a run for reading, unless it is open, and keep it open until release_run(). */
 static hsort_status acquire_run(struct run_files *files, int64_t number, struct run_file **found)
 {
     struct run_file *run = *found = &files->run[number];
@@ -137,14 +137,14 @@ static hsort_status check_number(const struct run_files *files, int64_t part)
     return file_range_check(files->where, files->plan.parts, part, 1);
 }
 
-/* The file of a run, of full size, under the name that it has until it is whole. Else one that is made again after it was lost,
- * and of which a line is in a journal, would be taken for made if this call were killed now. */
+/* Create the file of a run, of full size, under the name that it has until it is whole. With its final name, a run that is made
+ * again after it was lost, and that still has a line in a journal, would be taken for made if this call were killed now. */
 static hsort_status create_run(struct run_files *files, int64_t number, struct run_file *run)
 {
     const int64_t bytes = run_file_bytes(&files->plan, number);
     char path[PATH_MAX];
     run_file_name(files, number, true, path);
-    unlink(path); // one that is made again takes no room meanwhile
+    unlink(path); // if the run is made again, the old file must take no room meanwhile
     run_file_name(files, number, false, path);
     TRY(keep_path(run, path));
     unlink(path); // what a killed run has left, or a link, which is never followed
@@ -199,7 +199,7 @@ static hsort_status write_run(void *user, int64_t number, int64_t at, size_t byt
     return status;
 }
 
-/* A line for a part that is on disk. One thread at a time. */
+/* Add a line for a part that is on disk. One thread at a time. */
 static hsort_status note_part(struct run_files *files, enum run_line_kind kind, int64_t number,
                               const struct run_facts *facts)
 {
@@ -304,7 +304,7 @@ void run_files_forget(struct run_files *files)
 {
     for (int64_t i = 0; i < files->plan.parts; i++) {
         if (files->run[i].writes && has_its_name(&files->run[i]))
-            unlink(files->run[i].path); // half a run is of no use to anybody
+            unlink(files->run[i].path); // half a run is of no use
         close_run(files, &files->run[i]);
     }
     free(files->plan.runs);
@@ -316,7 +316,7 @@ void run_files_forget(struct run_files *files)
     files->place = NULL;
 }
 
-/* "a", "a and b", "a, b and c" */
+/* Join the names of the directories: "a", "a and b", "a, b and c". */
 static hsort_status name_directories(struct run_files *files)
 {
     const int count = files->target.temporary_count;

@@ -1,5 +1,5 @@
-/* What opening the store of runs (run_files_open.c) and working with it (run_files.c) share. Nothing here is collective unless it
- * says so. */
+/* What opening the store of runs (run_files_open.c) and working with it (run_files.c) share. A function is collective only if its
+ * comment says so. */
 #ifndef RUN_FILES_INTERNAL_H
 #define RUN_FILES_INTERNAL_H
 
@@ -15,8 +15,8 @@ struct run_file {
     struct block_file *blocks; /* NULL: it is not open */
     bool writes;               /* between begin and end */
     atomic_bool made;          /* as far as this rank knows */
-    int users;                 /* that read it now */
-    uint64_t used;             /* when it was read last */
+    int users;                 /* callers that read it now */
+    uint64_t used;             /* when it was last read, by `clock` */
 };
 
 struct run_files {
@@ -28,45 +28,45 @@ struct run_files {
     struct run_journal journal;
     struct line_seeds seeds;
 
-    /* From open() on: */
+    /* Set by open(): */
     struct run_plan plan;        /* its facts are owned */
     struct written_plan written; /* the same, as it stands in RUNS */
-    bool began;                  /* nothing was there */
+    bool began;                  /* no plan was there */
     bool is_open;                /* open() has gone well */
     struct run_files_kept kept;
     struct run_file *run;        /* [plan.parts] */
     int *place;                  /* [plan.parts] the directory of each */
 
-    pthread_mutex_t lock; /* of what follows, of the journal and of `run` but for what a writer has begun */
+    pthread_mutex_t lock; /* of what follows, of the journal and of `run`, except a run that a writer has begun */
     int open_runs, open_most;
     uint64_t clock; /* counts reads */
     atomic_bool full;
     char error[STATUS_TEXT_BYTES + 128]; /* see run_files_error() */
 };
 
-/* Keep the line of what ranks have just agreed on, if that is a failure. Returns it. */
+/* Keep the error line that ranks have just agreed on, if `agreed` is a failure. Returns `agreed`. */
 hsort_status run_files_keep_error(struct run_files *files, hsort_status agreed);
 
 /* run_store.open(). Collective. */
 hsort_status run_files_open_store(void *user, struct run_plan *plan);
 
-/* Close all that is open, and forget what open() has found. Runs that were begun and not ended go. */
+/* Close everything that is open, and forget what open() has found. Runs that were begun and not ended are removed. */
 void run_files_forget(struct run_files *files);
 
 /* words [RUN_OUTPUT_WORDS] = what file an open output is: its inode and the time of its birth, if that is known. */
 enum { RUN_OUTPUT_WORDS = 3 };
 hsort_status run_files_identify(const struct file_out *out, uint64_t *words);
 
-/* Rank 0 sends words [count] of so many bytes to all. Collective; the caller agrees on the status, which is `before` if that is an
- * error. */
+/* Send words [count], of `bytes` bytes each, from rank 0 to all. Collective. The caller agrees on the status, which is `before` if
+ * that is an error. */
 hsort_status run_files_share(struct comm *comm, hsort_status before, void *words, int64_t count,
                              MPI_Datatype type, size_t bytes);
 
-/* Bytes of a run's file; its path [PATH_MAX], which is another one until it is whole. */
+/* Bytes of a run's file; and path [PATH_MAX] = its path, which is another one until the file is `whole`. */
 int64_t run_file_bytes(const struct run_plan *plan, int64_t run);
 void run_file_name(const struct run_files *files, int64_t run, bool whole, char *path);
 
-/* Remember that a disk is full, if that is what a call with this status has failed of: the cause is in errno. Returns it. */
+/* Remember that a disk is full, if that is why a call with this status has failed: the cause is in errno. Returns the status. */
 hsort_status run_files_note(struct run_files *files, hsort_status status);
 
 #endif

@@ -1,9 +1,9 @@
-/* Opening the store of runs. What a call finds is rank 0's to see, and told to all:
+/* Opening the store of runs. Rank 0 looks at what there is, and tells all ranks:
  *
  *      rank 0   RUNS, plans --- agree -- broadcast -- RUNS here? own journal --- agree -- journals, sizes, room --- agree -- facts
  *      rank r               --- agree --------------- RUNS here? own journal --- agree ---------------------------- agree -- facts
  *
- * Of several directories the first that has a plan of this sort says how it is cut into parts; the others follow. */
+ * Of several directories, the first that has a plan of this sort says how the sort is cut into parts; the others follow. */
 #include <errno.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 
 enum {
     OTHER_DESCRIPTORS = 256, /* that a process needs besides its runs, most of them MPI's */
-    SPARED_DESCRIPTORS = 64, /* where there are not so many: so many more than it has open */
-    BLOCK_OF_DISK = 4096     /* files take whole ones */
+    SPARED_DESCRIPTORS = 64, /* if fewer are allowed: how many are left free besides those that are open */
+    BLOCK_OF_DISK = 4096     /* a file takes whole blocks */
 };
 
 /* ---- Opening: rank 0 ----------------------------------------------------------------------------------- */
@@ -49,8 +49,8 @@ static struct written_plan describe_plan(const struct run_files *files, const st
     return wanted;
 }
 
-/* Find RUNS and what an earlier call has planned, with parts of at most so many elements, or begin: *plan is then what
- * holds. */
+/* Find RUNS and what an earlier call has planned, with parts of at most `most` elements, or begin. *plan is then the plan
+ * that holds. */
 static hsort_status find_or_begin_runs(struct run_files *files, int64_t most, struct written_plan *plan)
 {
     const int count = files->target.temporary_count;
@@ -93,7 +93,7 @@ hsort_status run_files_identify(const struct file_out *out, uint64_t *words)
     return HSORT_OK;
 }
 
-/* What file the output is, for the checksums of segments, after `lost` others. */
+/* *seeds = checksum seeds of lines; those of segments say what file the output is, after `lost` other outputs. */
 static hsort_status describe_output(const struct run_files *files, const struct written_plan *plan,
                                     int64_t lost, struct line_seeds *seeds)
 {
@@ -103,7 +103,7 @@ static hsort_status describe_output(const struct run_files *files, const struct 
     return HSORT_OK;
 }
 
-/* A run stays if it is made and RUNS is where it belongs. */
+/* A run stays if it is made and `directory` is where it belongs. */
 struct staying {
     const struct run_files *files;
     const struct run_directory *directory;
@@ -119,7 +119,7 @@ static bool run_stays(void *user, int64_t run)
     return there->device == here->directory->device && there->inode == here->directory->inode;
 }
 
-/* *whole: the file of a run lies whole in the directory that is its place. Errors HSORT_IO: that cannot be seen. */
+/* *whole = the file of a run lies whole in the directory that is its place. Errors HSORT_IO: that cannot be seen. */
 static hsort_status see_run(const struct run_files *files, int64_t run, bool *whole)
 {
     char path[PATH_MAX];
@@ -136,8 +136,9 @@ static hsort_status see_run(const struct run_files *files, int64_t run, bool *wh
                : status_fail(HSORT_IO, "%s: cannot be looked at: %s", path, strerror(errno));
 }
 
-/* A run of which the file is gone or cut is made again; a file that is no such run is gone, so that it takes no room. A run that
- * is made has its place where it is found: who resumes with one directory more, or names them in another order, loses none. */
+/* Compare the plan with the files. A run whose file is gone or cut is made again. A file that is no run of the plan is removed, so
+ * that it takes no room. A run that is made has its place where it is found: a user who resumes with one more directory, or names
+ * the directories in another order, loses no run. */
 static hsort_status hold_against_files(struct run_files *files)
 {
     const int count = files->target.temporary_count;
@@ -162,8 +163,8 @@ static hsort_status hold_against_files(struct run_files *files)
     return HSORT_OK;
 }
 
-/* The output is not the one whose segments the journals have: say so in the journal of rank 0, which is open. That outlasts this
- * call, where the output may be found again. */
+/* The output is not the one whose segments the journals have. Say so in the journal of rank 0, which is open: that outlasts this
+ * call, after which the new output may be found again. */
 static hsort_status lose_segments(struct run_files *files, const struct written_plan *plan, int64_t lost)
 {
     const struct run_line line = {.kind = OUTPUT_LINE, .number = lost};
@@ -181,14 +182,14 @@ static bool has_segments(const struct run_plan *plan)
     return false;
 }
 
-/* What is made, by journals and files. */
+/* Find out what is made, from journals and files. */
 static hsort_status find_made(struct run_files *files, const struct written_plan *plan)
 {
     char *text;
     size_t bytes;
     TRY(run_journals_read(files->target.checkpoint->directory, &text, &bytes));
     hsort_status status =
-        describe_output(files, plan, 0, &files->seeds); // those of runs are so for any output
+        describe_output(files, plan, 0, &files->seeds); // the seed of runs is the same for any output
     const int64_t lost = run_journals_last(text, bytes, &files->seeds, OUTPUT_LINE);
     if (status == HSORT_OK)
         status = describe_output(files, plan, lost, &files->seeds);
@@ -216,7 +217,7 @@ static hsort_status check_room(const struct run_files *files)
 {
     const struct run_plan *plan = &files->plan;
     int64_t needed[files->target.temporary_count], all = files->target.other_bytes;
-    bool ends = true; // all segments are made: no run is needed any more
+    bool ends = true; // all segments are made, so no run is needed any more
     memset(needed, 0, sizeof needed);
     for (int64_t i = 0; i < plan->parts; i++) {
         const int64_t bytes = run_file_bytes(plan, i), blocks = (bytes + BLOCK_OF_DISK - 1) / BLOCK_OF_DISK;
@@ -244,7 +245,7 @@ static int count_descriptors(void)
     return count;
 }
 
-/* Let this process have all runs open, if it may; else fewer. */
+/* Let this process have all runs open at once, if it may; else fewer. */
 static void allow_open_runs(struct run_files *files)
 {
     struct rlimit limit;
@@ -262,7 +263,7 @@ static void allow_open_runs(struct run_files *files)
 
 /* ---- Opening: all ranks -------------------------------------------------------------------------------- */
 
-/* The plan as it is written holds: room for what is made of it. */
+/* Take over the plan as it is written, and make room for what follows from it. */
 static hsort_status take_plan(struct run_files *files, const struct written_plan *written)
 {
     struct run_plan *plan = &files->plan;
@@ -316,7 +317,7 @@ static hsort_status share_facts(struct run_files *files)
     return status;
 }
 
-/* All but what follows a failure. Collective. */
+/* Do everything except what follows a failure. Collective. */
 static hsort_status open_together(struct run_files *files, const struct run_plan *plan)
 {
     struct comm *comm = files->comm;
@@ -326,7 +327,7 @@ static hsort_status open_together(struct run_files *files, const struct run_plan
         comm->rank == 0 ? run_files_note(files, find_or_begin_runs(files, plan->most_elements, &told.plan))
                         : HSORT_OK;
     if (comm->rank == 0 && status == HSORT_OK && !files->target.checkpoint->found)
-        run_journals_remove(directory); // of a sort whose manifest is gone
+        run_journals_remove(directory); // they are of a sort whose manifest is gone
     told.began = files->began;
     status = comm_agree(comm, status);
     if (status != HSORT_OK)
@@ -389,7 +390,7 @@ hsort_status run_files_open_store(void *user, struct run_plan *plan)
         *plan = files->plan;
         return HSORT_OK;
     }
-    // What was begun for nothing goes; what an earlier call has made stays.
+    // What this call began in vain is removed; what an earlier call has made stays.
     if (files->journal.made)
         unlink(files->journal.path);
     for (int i = 0; i < files->target.temporary_count && files->comm->rank == 0; i++) {

@@ -30,8 +30,8 @@ size_t written_plan_format(const struct written_plan *plan, char *text)
                                             "checksum %016" PRIx64 "\n", checksum);
 }
 
-/* What sscanf() takes in several ways is written again, and must be the same text: that leaves one way, and holds the
- * checksum against it too. */
+/* sscanf() takes several texts for one plan. What was read is written again, and must be the same text: that leaves one text, and
+ * checks the checksum, too. */
 bool written_plan_parse(const char *text, size_t bytes, struct written_plan *plan)
 {
     char copy[WRITTEN_PLAN_ROOM], again[WRITTEN_PLAN_ROOM];
@@ -120,10 +120,10 @@ size_t run_line_format(const struct run_line *line, const struct line_seeds *see
     return (size_t)bytes;
 }
 
-/* The facts behind the number of a line. */
+/* Read the facts after the number of a line. */
 static bool read_facts(const char *text, struct run_facts *facts)
 {
-    uint64_t words[4]; // of both codes, the upper one of each first
+    uint64_t words[4]; // two of each code, the upper one first
     if (sscanf(text,
                " %" SCNu64 " %" SCNx64 " %" SCNx64 " %" SCNu64 " %" SCNx64 " %16" SCNx64 "%16" SCNx64
                " %16" SCNx64 "%16" SCNx64,
@@ -136,7 +136,7 @@ static bool read_facts(const char *text, struct run_facts *facts)
     return facts->in_order <= 1;
 }
 
-/* The words behind the number of a line. */
+/* Read the words after the number of a line. */
 static bool read_note(const char *text, struct run_note *note)
 {
     int at = 0, more;
@@ -147,7 +147,7 @@ static bool read_note(const char *text, struct run_note *note)
     return true;
 }
 
-/* RUN_LINE_KINDS: no line begins so. */
+/* Find the kind of line that begins with `word`; RUN_LINE_KINDS: no line does. */
 static enum run_line_kind find_kind(const char *word)
 {
     int kind = 0;
@@ -176,8 +176,8 @@ bool run_line_parse(const char *text, size_t bytes, const struct line_seeds *see
 
 /* ---- One journal --------------------------------------------------------------------------------------- */
 
-/* *begins: an open file begins as a journal does. One that has less is of a run that was killed as it began it. Errors HSORT_IO,
- * with the cause in errno. */
+/* *begins = an open file begins like a journal, as far as it goes: a short one was left by a run that was killed as it began it. Errors
+ * HSORT_IO, with the cause in errno. */
 static hsort_status begins_as_journal(const char *path, int fd, int64_t bytes, bool *begins)
 {
     char found[JOURNAL_WORDS_BYTES];
@@ -260,7 +260,7 @@ hsort_status run_journal_add(struct run_journal *journal, const struct run_line 
     char text[RUN_LINE_ROOM + 1] = "\n";
     const size_t before = journal->torn;
     const size_t bytes = run_line_format(line, seeds, text + before);
-    journal->made = false; // it says something
+    journal->made = false; // it has a line
     return append(journal, text, before + bytes);
 }
 
@@ -273,7 +273,7 @@ void run_journal_close(struct run_journal *journal)
 
 /* ---- All journals -------------------------------------------------------------------------------------- */
 
-/* Is this what run_journal_open() calls a file? */
+/* Is this a name that run_journal_open() gives a file? */
 static bool is_journal_name(const char *name)
 {
     char again[32];
@@ -284,7 +284,7 @@ static bool is_journal_name(const char *name)
     return rank >= 0 && strcmp(name, again) == 0;
 }
 
-/* Open a journal in `directory` for reading. Not one of ours: *fd is -1. */
+/* Open a journal in `directory` for reading. *fd is -1 if the file is none of our journals. */
 static hsort_status open_to_read(const char *directory, const char *name, char *path, int *fd, int64_t *bytes)
 {
     struct stat facts;
@@ -352,7 +352,7 @@ hsort_status run_journals_read(const char *directory, char **text, size_t *bytes
     return status;
 }
 
-/* The next line that is one, and *at = where the one behind it begins. */
+/* Find the next valid line, and set *at to where the line after it begins. False: there is none. */
 static bool next_line(const char *text, size_t bytes, const struct line_seeds *seeds, size_t *at,
                       struct run_line *line)
 {
@@ -414,6 +414,6 @@ void run_journals_remove(const char *directory)
         }
     if (listing)
         closedir(listing);
-    if (was_clear) // what could not be opened is no cause of a later failure
+    if (was_clear) // a journal that could not be opened is no cause of a later failure
         status_clear();
 }

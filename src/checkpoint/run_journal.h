@@ -1,4 +1,4 @@
-/* What is written about the runs of a sort (run_files.h): a plan in each RUNS, and the lines of journals in DIR.
+/* The texts about the runs of a sort (run_files.h): a plan in each RUNS, and the lines of journals in DIR.
  *
  *     plan                                               journal-3
  *     hypersort runs 1                                   hypersort journal 1
@@ -10,19 +10,19 @@
  *     checkpoint /data/kept                              dealt 0 WORDS CHECKSUM
  *     checksum 89abcdef01234567
  *
- * In a line stand the number of the run, its elements, both words of the fingerprint, 1 if it is in order, its first and its last
- * code. Its checksum begins with what the plan says and is then of the line before it. So a line that another sort has left, or
- * the same one when it was cut into other parts, is no line.
+ * A line of a run has the number of the run, its elements, both words of the fingerprint, 1 if it is in order, the checksum of its
+ * fences, its first and its last code. The checksum at its end covers first what the plan says, and then the line up to there. So a
+ * line that another sort has left, or the same sort when it was cut into other parts, is no line.
  *
- * A segment lies in the output; where that is another file than it was, the segment is gone. Its checksum begins with what file
- * the output is, as well: its inode and the time of its birth, if that is known, and how many outputs there were before.
- * "output 1" says that the first one was lost.
+ * A segment lies in the output; if the output is another file than it was, the segment is gone. So the checksum of its line also
+ * covers what file the output is: its inode and the time of its birth, if that is known, and how many outputs there were before.
+ * "output 1" says that the first output was lost.
  *
- * Of a result that is dealt out to several files (run_notes.h) "dealing 1" says that a first set of them was begun; the checksums of
- * "counted 0" and "dealt 0" begin with what that of a segment does and with how the pieces are cut; that of the latter with the number
- * of the set and what files they are, as well. Their words are those of who deals out.
+ * If the result is dealt out to several files (run_notes.h), "dealing 1" says that a first set of them was begun. The checksums of
+ * "counted 0" and "dealt 0" cover what that of a segment does, and how the pieces are cut; the checksum of "dealt 0" also covers the
+ * number of the set and what files they are. The caller that deals out decides what their words mean.
  *
- * A line ends at a newline or with the file. The next one that is added to a torn one begins with a newline. */
+ * A line ends at a newline or with the file. A line that is added after a torn one begins with a newline. */
 #ifndef RUN_JOURNAL_H
 #define RUN_JOURNAL_H
 
@@ -39,7 +39,7 @@ struct written_plan {
     uint64_t id; /* of the manifest */
     int64_t elements, element_bytes, part_elements, fence_elements;
     char checkpoint
-        [PATH_MAX]; /* the manifest's directory, from the root on; "": its name does not fit into a line */
+        [PATH_MAX]; /* the manifest's directory, from the root on; "": its name does not fit on a line */
 };
 
 enum { WRITTEN_PLAN_ROOM = PATH_MAX + 512 };
@@ -64,7 +64,7 @@ enum run_line_kind {
 
 enum { RUN_NOTE_WORDS = 14 };
 
-/* What is noted of a piece that was counted or dealt out. Whole words, since it travels. */
+/* What is noted about a piece that was counted or dealt out. It has whole words only, because ranks send it. */
 struct run_note {
     uint64_t is_made; /* 1; else the rest is 0 */
     uint64_t word[RUN_NOTE_WORDS];
@@ -84,13 +84,13 @@ struct line_seeds {
 
 enum { RUN_LINE_ROOM = 384 };
 
-/* The seeds of a plan; those of segments have what the output is, [count], too. Not collective. */
+/* The seeds of a plan; those of segments also cover `output` [count], what file the output is. Not collective. */
 struct line_seeds line_seeds_make(const struct written_plan *plan, const uint64_t *output, int count);
 
 /* text [RUN_LINE_ROOM] = the line, with a newline and a 0; returns its bytes. Not collective. */
 size_t run_line_format(const struct run_line *line, const struct line_seeds *seeds, char *text);
 
-/* Read text [bytes], a line without its newline. False: it is none, or damaged. Not collective. */
+/* Read text [bytes], a line without its newline. False: it is no line, or damaged. Not collective. */
 bool run_line_parse(const char *text, size_t bytes, const struct line_seeds *seeds, struct run_line *line);
 
 /* ---- Journals ------------------------------------------------------------------------------------------ */
@@ -99,12 +99,12 @@ bool run_line_parse(const char *text, size_t bytes, const struct line_seeds *see
 struct run_journal {
     char path[PATH_MAX];
     int fd;    /* or -1 */
-    bool made; /* there was none, and it has no line */
+    bool made; /* it was not there before, and has no line yet */
     bool torn; /* its last line may lack its end */
 };
 
-/* Open the journal of `rank` in `directory`, or begin one. Not collective. Errors HSORT_IO, with the cause in errno; *journal then
- * needs a close all the same. */
+/* Open the journal of `rank` in `directory`, or begin one. Not collective. Errors HSORT_IO, with the cause in errno; *journal must
+ * be closed even then. */
 hsort_status run_journal_open(const char *directory, int rank, struct run_journal *journal);
 
 /* Add a line and bring it to disk. One thread at a time. Not collective. Errors HSORT_IO, with the cause in errno. */
@@ -113,7 +113,7 @@ hsort_status run_journal_add(struct run_journal *journal, const struct run_line 
 
 void run_journal_close(struct run_journal *journal); /* not collective */
 
-/* *text = the lines of all journals in `directory`, a newline behind each journal, [*bytes]; the caller frees it. Not collective.
+/* *text [*bytes] = the lines of all journals in `directory`, with a newline after each journal; the caller frees it. Not collective.
  * Errors HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status run_journals_read(const char *directory, char **text, size_t *bytes);
 
@@ -121,12 +121,13 @@ hsort_status run_journals_read(const char *directory, char **text, size_t *bytes
 int64_t run_journals_last(const char *text, size_t bytes, const struct line_seeds *seeds,
                           enum run_line_kind kind);
 
-/* Mark in runs and segments [plan->parts] what the journals say is made. Lines whose numbers do not fit the plan say nothing. Not
+/* Set runs and segments [plan->parts] to what the journals say is made. Lines whose numbers do not fit the plan are ignored. Not
  * collective. */
 void run_journals_apply(const char *text, size_t bytes, const struct line_seeds *seeds,
                         struct run_plan *plan);
 
-/* notes [count] = what lines of this kind, COUNTED_LINE or DEALT_LINE, say of pieces; others stay. Not collective. */
+/* notes [count] = what lines of this kind, COUNTED_LINE or DEALT_LINE, say about pieces; the notes of other pieces stay as they are.
+ * Not collective. */
 void run_journals_notes(const char *text, size_t bytes, const struct line_seeds *seeds,
                         enum run_line_kind kind, struct run_note *notes, int64_t count);
 

@@ -12,8 +12,8 @@ const struct run_plan *run_files_plan(const struct run_files *files)
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
-/* The number of this set of outputs, and the seed that it makes. A set that is not the one that was there before has a new number,
- * noted before anything is written to it. */
+/* Find the number of this set of outputs, and the seed that it makes. A set that is not the one that was there before gets a new
+ * number, which is noted before anything is written to it. */
 static hsort_status find_dealing(struct run_files *files, const char *text, size_t bytes, uint64_t outputs,
                                  bool kept)
 {
@@ -28,10 +28,10 @@ static hsort_status find_dealing(struct run_files *files, const char *text, size
     return HSORT_OK;
 }
 
-/* What is asked for, but for where it goes to. */
+/* What is asked for, except where it is written. */
 struct wanted_notes {
     enum run_line_kind kind;
-    uint64_t outputs; /* what files they are */
+    uint64_t outputs; /* what files the outputs are */
     bool kept;
 };
 
@@ -51,7 +51,7 @@ static hsort_status read_notes(struct run_files *files, const struct wanted_note
     return status;
 }
 
-/* Rank 0 reads, and tells all. Collective. */
+/* Let rank 0 read the notes, and tell all ranks. Collective. */
 static hsort_status share_notes(struct run_files *files, int cut, const struct wanted_notes *wanted,
                                 struct run_note *notes, int64_t count)
 {
@@ -72,7 +72,7 @@ hsort_status run_files_counted(struct run_files *files, int cut, struct run_note
     return share_notes(files, cut, &(struct wanted_notes){.kind = COUNTED_LINE}, notes, count);
 }
 
-/* A word for what files this rank has to tell of: its own, and rank 0 those of all; else 0. */
+/* *word = a word for the files that this rank has to describe: its own, and on rank 0 the common ones; 0 if there are none. */
 static hsort_status describe_outputs(const struct comm *comm, const struct file_out *outs, int out_count,
                                      int64_t *word)
 {

@@ -1,11 +1,11 @@
-/* What is noted of pieces of the sorted elements, beside runs and segments (run_files.h), where they are dealt out to several files:
- * which are counted, and which are written to all of these. Both are lines of the journals, so what is noted outlasts this call, and
- * any rank may go on with the other pieces.
+/* What is noted about pieces of the sorted elements, beside runs and segments (run_files.h), when these are dealt out to several files:
+ * which pieces are counted, and which are written to all of the files. Both notes are lines of the journals, so they outlast this
+ * call, and any rank may go on with the other pieces.
  *
- *     counted    counts as long as a segment does, and the pieces are cut as they were
- *     dealt      as long as all outputs, too, are the files that they were. The outputs are brought to disk before the line is
+ *     counted    counts as long as a segment does, and while the pieces are cut as they were
+ *     dealt      counts while, in addition, all outputs are the files that they were. The outputs are brought to disk before this line
  *
- * Pieces that are cut for a number of ranks, since each rank has a file of its own, are others on another number. */
+ * If each rank has a file of its own, pieces are cut for a number of ranks, and are other pieces on another number. */
 #ifndef RUN_NOTES_H
 #define RUN_NOTES_H
 
@@ -15,13 +15,13 @@
 /* How the elements are cut into parts, after store.open(). Owned by files; not collective. */
 const struct run_plan *run_files_plan(const struct run_files *files);
 
-/* notes [count] = what earlier calls have counted; is_made is 0 elsewhere. The same on every rank. Collective.
- *   cut   for so many ranks; 0: for any number
+/* notes [count] = what earlier calls have counted; is_made is 0 for all other pieces. The same on every rank. Collective.
+ *   cut   the number of ranks for which the pieces are cut; 0: for any number
  * Errors   agreed: HSORT_IO, HSORT_HOST_MEMORY. */
 hsort_status run_files_counted(struct run_files *files, int cut, struct run_note *notes, int64_t count);
 
-/* The outputs are there: notes [count] = what earlier calls have dealt out to them. Collective.
- *   outs  [out_count] of all ranks, or of each its own
+/* Once the outputs are there: notes [count] = what earlier calls have dealt out to them. Collective.
+ *   outs  [out_count] common to all ranks, or each rank's own
  *   kept  file_resume() found each of them there
  * Errors   as above. */
 hsort_status run_files_dealt(struct run_files *files, int cut, const struct file_out *outs, int out_count,

@@ -1,5 +1,5 @@
 /* Bytes of one open file, read and written by any number of threads at once: through the page cache, or directly between
- * disk and memory (O_DIRECT), which costs no core a copy and leaves the cache to others.
+ * disk and memory (O_DIRECT). Direct requests cost no core a copy and leave the cache to others.
  *
  * Direct requests move whole blocks, so what a caller asks for is cut in three:
  *
@@ -7,21 +7,21 @@
  *      asked for         [ head | middle . . . . . . . | tail ]
  *                        cached   direct                 cached
  *
- * The middle goes straight to or from the caller's memory where that is aligned as the device wants it, else through memory
- * that all files of the process share. Head and tail go through the cache: a direct write would have to read the rest of the block first, and write
- * it back over what a neighbour puts there meanwhile.
+ * The middle goes straight to or from the caller's memory if that is aligned as the device wants it, else through memory
+ * that all files of the process share. Head and tail go through the cache: a direct write would first have to read the rest
+ * of the block, and would write it back over what a neighbour puts there meanwhile.
  *
  *      block                            0         1         2: 8192 ... 12287              3         4
  *      rank 0 writes    0 ...  9999     direct    direct    cached, to 9999
  *      rank 1 writes 10000 ... 20479                        cached, from 10000 on          direct    direct
  *
- * A block is direct only for a request that has all of it, so a block that two requests share is cached for both, and the
- * cache merges their bytes, as it does for any two writers (ranks of several nodes: as their file system promises for
- * buffered writes). Nor does block 2 in the cache hold bytes of its neighbours: the cache keeps pages, a block is never
- * smaller than one, and a direct write makes the cache forget only the pages that it covers.
+ * A block is direct only for a request that covers all of it. So a block that two requests share is cached for both, and the
+ * cache merges their bytes, as it does for any two writers (for ranks of several nodes: as their file system promises for
+ * buffered writes). In the cache, block 2 holds no bytes of its neighbours either: the cache keeps pages, a block is never
+ * smaller than a page, and a direct write makes the cache forget only the pages that it covers.
  *
- * A file system that refuses O_DIRECT, at once or at any later request, is read and written through the cache from there
- * on; unless direct I/O was asked for, when that is an error. */
+ * A file system that refuses O_DIRECT, at once or at any later request, is read and written through the cache from then
+ * on. If direct I/O was asked for, the refusal is an error instead. */
 #ifndef BLOCK_IO_H
 #define BLOCK_IO_H
 
@@ -38,14 +38,14 @@ struct block_file;
 
 /* Get ready to read bytes first .. first + bytes - 1, or any others, of an open file. Not collective.
  *   path, fd  borrowed until block_close(); path is for texts
- *   direct    AUTO: direct where most of those bytes are not in the page cache, if that can be asked
+ *   direct    AUTO: direct if most of those bytes are not in the page cache, as far as the kernel can tell
  *   file      [1] written: block_close() frees it; NULL after an error
- * Errors   HSORT_HOST_MEMORY; with ON HSORT_IO, the file system refuses O_DIRECT. */
+ * Errors   HSORT_HOST_MEMORY; with ON also HSORT_IO: the file system refuses O_DIRECT. */
 hsort_status block_open_input(const char *path, int fd, hsort_choice direct, int64_t first, int64_t bytes,
                               struct block_file **file);
 
 /* The same for an output that is also read back.
- *   direct  AUTO: direct on the file systems of disks, of which the first request may still show otherwise */
+ *   direct  AUTO: direct on the file systems of disks, although the first request may still be refused */
 hsort_status block_open_output(const char *path, int fd, hsort_choice direct, struct block_file **file);
 
 /* Not collective. NULL is fine. */
@@ -54,9 +54,9 @@ void block_close(struct block_file *file);
 /* Is this file read or written directly, as far as is known now? Not collective. */
 bool block_is_direct(const struct block_file *file);
 
-/* to [bytes] = the bytes from `offset` on; the bytes from `offset` on = from [bytes]. Any thread, any number at once, of
- * different bytes if they write. Not collective.
- * Errors   HSORT_IO: also an end of the file before that of the bytes; with ON a refused O_DIRECT; HSORT_HOST_MEMORY. */
+/* Read: to [bytes] = the bytes from `offset` on. Write: the bytes from `offset` on = from [bytes]. Any thread, any number of
+ * calls at once, of different bytes if they write. Not collective.
+ * Errors   HSORT_IO: also if the file ends before the bytes do, and with ON if O_DIRECT is refused; HSORT_HOST_MEMORY. */
 hsort_status block_read(struct block_file *file, int64_t offset, size_t bytes, void *to);
 hsort_status block_write(struct block_file *file, int64_t offset, size_t bytes, const void *from);
 

@@ -1,6 +1,6 @@
 /* Opening and reading key files. Rank 0 alone reads the headers and tells the others what it found, so that a
- * file of the same name on another node's own disk, or one that is being replaced, cannot give ranks
- * different layouts; each rank then opens the files itself and compares the sizes.
+ * file of the same name on another node's own disk, or a file that is being replaced, cannot give ranks
+ * different layouts. Each rank then opens the files itself and compares the sizes.
  *
  *      rank 0   open, fstat, header, check ---- agree -- broadcast the layouts --- agree
  *      rank r                              ---- agree -- open, fstat, compare ---- agree
@@ -10,8 +10,8 @@
  *      a.npy   header | 0 1 2          keys 0 ... 2, a read of keys 2 ... 5 has a part in each
  *      b.raw   3 4 5 6                 keys 3 ... 6
  *
- * All stay open on every rank. Rejected: to open a file when it is first read; one that was replaced
- * meanwhile would not be noticed by the ranks that have read it before. */
+ * All stay open on every rank. Rejected: opening a file when it is first read. If the file was replaced
+ * meanwhile, the ranks that have read it before would not notice. */
 #include "src/files/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ const char *file_open_cause(int error)
 
 hsort_status file_open_regular(const char *path, bool follow, int *fd, struct stat *facts)
 {
-    // Without O_NONBLOCK the opening of a FIFO would wait for a writer.
+    // Without O_NONBLOCK, opening a FIFO would wait for a writer.
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW));
     if (*fd < 0)
         return status_fail(HSORT_IO, "%s: cannot open: %s", path,
@@ -86,7 +86,7 @@ hsort_status file_shares_node_with_rank_0(struct comm *comm, bool *same_node)
 
 /* ---- Opening ------------------------------------------------------------------------------------------- */
 
-/* Keep what an open file was found to be. */
+/* Keep what was found out about an open file. */
 static void remember_facts(struct file_part *part, const struct stat *facts)
 {
     part->device = facts->st_dev;
@@ -117,7 +117,7 @@ static hsort_status examine_part(const struct file_source *source, const hsort_t
     return file_examine(part->path, part->fd, layout->format, source, type, layout->bytes, &layout->header);
 }
 
-/* Elements of two files are of one kind if their headers say the same of them. */
+/* Do the headers of two files say the same about their elements? */
 static bool are_alike(const struct npy_element *a, const struct npy_element *b)
 {
     if (a->bytes != b->bytes || a->dimensions != b->dimensions || !a->descr != !b->descr)
@@ -128,7 +128,7 @@ static bool are_alike(const struct npy_element *a, const struct npy_element *b)
     return !a->descr || (a->descr_bytes == b->descr_bytes && memcmp(a->descr, b->descr, a->descr_bytes) == 0);
 }
 
-/* Rank 0's part of file_open(): all files have the type of the first, which says it unless the user did. */
+/* Rank 0's part of file_open(): all files must have the type of the first, which names the type unless the user did. */
 static hsort_status examine_files(const struct file_in *file, const struct file_source *source,
                                   struct key_layout *layout)
 {
@@ -149,8 +149,8 @@ static hsort_status examine_files(const struct file_in *file, const struct file_
     return HSORT_OK;
 }
 
-/* The other ranks' part: the same file must be here. On another node it may be another file, of the same
- * size: a copy on a disk of its own. */
+/* The other ranks' part: the same file must be here. On another node it may be another file of the same
+ * size: a copy on that node's own disk. */
 static hsort_status open_same_file(const struct key_layout *layout, bool same_node, struct file_part *part)
 {
     TRY(open_part(part));
@@ -163,7 +163,7 @@ static hsort_status open_same_file(const struct key_layout *layout, bool same_no
     return HSORT_OK;
 }
 
-/* What rank 0 has found is known: the places of all keys. */
+/* Take over what rank 0 has found: the places of all keys. */
 static hsort_status take_layouts(const struct key_layout *layout, struct file_in *file)
 {
     bool swapped = false, odd = false;
@@ -177,7 +177,7 @@ static hsort_status take_layouts(const struct key_layout *layout, struct file_in
         part->first = file->count;
         part->count = header->count;
         if (header->count >
-            INT64_MAX / key_bytes - file->count) // before there is a sum, of which bytes can overflow
+            INT64_MAX / key_bytes - file->count) // before the sum, whose bytes can overflow
             return status_fail(HSORT_ARGUMENT, "%s: with it there are more keys than 64-bit offsets",
                                part->path);
         file->count += header->count;
@@ -188,7 +188,7 @@ static hsort_status take_layouts(const struct key_layout *layout, struct file_in
     return HSORT_OK;
 }
 
-/* Be ready to read; of this rank's share it is asked what is in memory. */
+/* Get ready to read. Whether the page cache has the bytes is asked for this rank's share. */
 static hsort_status open_part_blocks(const struct comm *comm, const struct file_in *file,
                                      hsort_choice direct_io, struct file_part *part)
 {
@@ -200,7 +200,7 @@ static hsort_status open_part_blocks(const struct comm *comm, const struct file_
                             end > first ? (end - first) * key_bytes : 0, &part->blocks);
 }
 
-/* What the elements are, from rank 0, which has the text of their dtype. Collective; the caller agrees on the status. */
+/* Learn from rank 0, which has the text of their dtype, what the elements are. Collective; the caller agrees on the status. */
 static hsort_status share_element(struct comm *comm, const struct file_source *source,
                                   const struct npy_header *first, struct file_in *file)
 {
@@ -241,11 +241,11 @@ static hsort_status share_layouts(struct comm *comm, const struct file_source *s
     return comm_agree(comm, status);
 }
 
-/* Let this process have so many files open, if it may. */
+/* Let this process have as many files open as `parts` take, if it may. */
 static hsort_status allow_files(int parts)
 {
     struct rlimit limit;
-    const rlim_t wanted = 2 * (rlim_t)parts + FILE_DESCRIPTORS; // one more of each for direct requests
+    const rlim_t wanted = 2 * (rlim_t)parts + FILE_DESCRIPTORS; // a second descriptor of each for direct requests
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted || parts == 1)
         return HSORT_OK;
     if (limit.rlim_max < wanted)
@@ -256,7 +256,7 @@ static hsort_status allow_files(int parts)
     return HSORT_OK;
 }
 
-/* Names and memory for the parts. */
+/* Make names and memory for the parts. */
 static hsort_status make_parts(const struct file_source *source, struct file_in *file)
 {
     const char *first = source->paths[0];
@@ -282,14 +282,14 @@ hsort_status file_open(struct comm *comm, const struct file_source *source, stru
 {
     *file = (struct file_in){.path = NULL};
     hsort_status status = make_parts(source, file);
-    struct key_layout *layout = NULL; // all bits 0: its padding is sent too
+    struct key_layout *layout = NULL; // calloc(), because its padding is sent, too
     if (status == HSORT_OK && !(layout = calloc((size_t)file->parts, sizeof *layout)))
         status = status_fail(HSORT_HOST_MEMORY, "%s: no memory for its layout", source->paths[0]);
     if (status == HSORT_OK)
         status = allow_files(file->parts);
     if (status == HSORT_OK && comm->rank == 0)
         status = examine_files(file, source, layout);
-    if (layout) { // the text is no part of what is sent
+    if (layout) { // the text is not part of what is sent
         file->element.descr = layout->header.element.descr;
         layout->header.element.descr = NULL;
     }
@@ -357,7 +357,7 @@ static void swap_bytes_u128(uint128 *keys, int64_t count)
                   __builtin_bswap64((uint64_t)(keys[i] >> 64));
 }
 
-/* The last part that begins at key `key` or before it: the one that has the key, if any has. */
+/* Find the last part that begins at key `key` or before it: it has the key, if any part has. */
 static const struct file_part *find_part(const struct file_in *file, int64_t key)
 {
     int low = 0;

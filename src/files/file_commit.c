@@ -1,5 +1,5 @@
-/* The end of an output: it gets its name when it is whole, or goes. Several outputs, and the files of several ranks, are one to
- * who looks on: all get their names, or none.
+/* The end of an output: it gets its name when it is whole, or is removed. To an observer, several outputs, and the files of
+ * several ranks, are one: all get their names, or none.
  *
  *      old a, no b            what lies there              rank 0, or of own files each rank
  *      keep                   a, a kept                    link: a second name, beside a, for what a holds
@@ -7,13 +7,14 @@
  *      all went well          new a, new b                 unlink a kept
  *      one did not            a                            rename a kept to a, unlink b
  *
- * An output alone replaces what was there by its rename, and keeps nothing. Where a file system has no second names, what was
+ * A single output replaces what was there by its rename, and keeps nothing. If a file system has no second names, what was
  * there cannot come back: the error then says how many outputs keep their names. A run that is killed between these steps leaves
- * some new files and the kept names, which are temporary ones, and the next run names one, or removes them (file_forget_old()).
+ * some new files and the kept names, which are temporary names. The next run names one of these in a message, or removes them
+ * (file_forget_old()).
  *
  * With no_clobber the name must be free when it is given: link, unlink.
  *
- * Rejected: exchanging both names at once (renameat2), which NFS and other file systems of clusters cannot. */
+ * Rejected: exchanging both names at once (renameat2), which NFS and other cluster file systems cannot do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -36,7 +37,7 @@ static int simulated_failure(void)
     return -1;
 }
 
-/* fsync(); a signal that is only kept must not look like a failure. */
+/* fsync(). A signal that is only kept for later must not look like a failure. */
 static int bring_to_disk(int fd)
 {
     int failed;
@@ -61,7 +62,7 @@ hsort_status file_sync_and_close(const char *path, int *fd)
     TRY(file_sync(path, *fd));
     const int failed = close(*fd);
     *fd = -1;
-    // Linux has closed it also where it was interrupted.
+    // Linux has closed the file even if the call was interrupted.
     if (failed && errno != EINTR)
         return status_fail(HSORT_IO, "%s: cannot be closed: %s", path, strerror(errno));
     return HSORT_OK;
@@ -78,7 +79,7 @@ int file_sync_directory(const char *path)
         close(fd);
     free(directory);
     errno = cause;
-    // One that may not be read, or whose file system cannot do it (EINVAL), is no reason to doubt its files.
+    // A directory that may not be read, or whose file system cannot sync it (EINVAL), is no reason to doubt its files.
     return failed && cause != EINVAL ? -1 : 0;
 }
 
@@ -91,8 +92,8 @@ static mode_t usual_rights(void)
 }
 
 /* Give the temporary, which only its owner could read until then, the rights of the file that it replaces.
- * Where those of the group cannot be kept because the group cannot, it gets those of all others. A file
- * system that has no rights to give is no failure: the file is then less readable, not more. */
+ * If the group cannot be kept, its rights cannot be kept either: the group then gets no more than everybody has.
+ * A file system that has no rights to give is no failure: the file is then less readable, not more. */
 static void give_rights(const struct file_out *file)
 {
     mode_t mode = file->replaces ? file->rights.st_mode & 0777 : usual_rights();
@@ -112,7 +113,7 @@ struct naming {
     bool kept;      /* and has a second name */
 };
 
-/* The second name: as long as the temporary one, and like it to who looks for what killed runs have left. */
+/* The second name. It is as long as the temporary one, and a search for what killed runs have left takes it for one. */
 static void name_of_kept(const char *temporary, char *name)
 {
     snprintf(name, PATH_MAX, "%s", temporary);
@@ -128,7 +129,7 @@ void file_forget_old(const char *temporary)
     unlink(kept);
 }
 
-/* link(). An answer that NFS has lost looks as if the name was taken: then it is taken by this very file. */
+/* link(). If NFS has lost the answer, the name looks taken, but it is taken by this very file. */
 static bool give_second_name(const char *path, const char *second)
 {
     struct stat mine, there;
@@ -141,7 +142,7 @@ static bool give_second_name(const char *path, const char *second)
     return is_given;
 }
 
-/* Before the rename, where it may have to be undone. Without a second name it goes on all the same. */
+/* Keep what the rename will replace, if the rename may have to be undone. Without a second name the commit goes on all the same. */
 static void keep_old(const struct file_out *file, struct naming *naming)
 {
     char kept[PATH_MAX];
@@ -150,8 +151,8 @@ static void keep_old(const struct file_out *file, struct naming *naming)
     naming->replaced = naming->kept || errno != ENOENT;
 }
 
-/* Give an output a name that nothing has, in one step: a second name, after which the first one goes. Not every file system has
- * second names; those that lack them may be able to rename so. */
+/* Give an output a name that nothing else has, in one step: by a second name, after which the first one is removed. Not every
+ * file system has second names; one that lacks them may have a rename that replaces nothing. */
 static int rename_to_free(const char *temporary, const char *path)
 {
     if (give_second_name(temporary, path))
@@ -167,7 +168,7 @@ static int rename_output(const struct file_out *file)
                             : rename(file->temporary, file->path);
 }
 
-/* The last step of rank 0, or of each rank for its own file: from here on there is an output, also if its
+/* The last step of rank 0, or of each rank for its own file: from here on there is an output, even if its
  * directory then cannot be synced. */
 static hsort_status publish(const struct file_out *file, struct naming *naming)
 {
@@ -183,7 +184,7 @@ static hsort_status publish(const struct file_out *file, struct naming *naming)
     return HSORT_OK;
 }
 
-/* Let what was there be there again. */
+/* Put back what was there before. */
 static void take_back(const struct file_out *file, struct naming *naming)
 {
     char kept[PATH_MAX];
@@ -205,7 +206,7 @@ static void drop_old(const struct file_out *file, const struct naming *naming)
         unlink(kept);
 }
 
-/* After a failure: take back all that have their names, and say how many could not be. Collective. */
+/* After a failure: take back all outputs that have their names, and say how many could not be taken back. Collective. */
 static void take_back_all(struct comm *comm, struct file_out *const *files, int count, struct naming *naming)
 {
     int64_t stay = 0, all = 0;
@@ -265,8 +266,8 @@ hsort_status file_commit(struct comm *comm, struct file_out *file, hsort_status 
     return file_commit_all(comm, &file, 1, mine);
 }
 
-/* Not brought to disk: a job that is stopped has little time, and what is taken for written is compared
- * before anyone relies on it. */
+/* The output is not brought to disk: a job that is stopped has little time, and whatever the next start takes for written is
+ * compared before anyone relies on it. */
 void file_leave(struct comm *comm, struct file_out *file)
 {
     file_release(comm, file, true);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "src/files/file.h"
 
-/* By the first FILE_STOP_SIGNALS a run with a checkpoint is asked to stop: then they are stop.h's. SIGXFSZ is here to be
+/* The first FILE_STOP_SIGNALS ask a run with a checkpoint to stop: they are stop.h's then. SIGXFSZ is here to be
  * ignored: a file size limit shall be an error of the write, as a full disk is. */
 static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGQUIT, SIGUSR2, SIGXCPU, SIGXFSZ};
 enum { GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
@@ -13,7 +13,7 @@ enum { GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
 static struct {
     bool taken;
     char temporary[PATH_MAX];
-    char next[FILE_GUARD_NEXT][PATH_MAX]; /* of own files those of the next ranks, or "" */
+    char next[FILE_GUARD_NEXT][PATH_MAX]; /* with own files, the temporaries of the next ranks, or "" */
     volatile sig_atomic_t exists;         /* the temporary is there, and ours */
 } guards[FILE_OUTPUTS];
 
@@ -30,12 +30,12 @@ static void remove_and_stop(int signal_number)
         if (!guards[i].exists)
             continue;
         for (int rank = 0; rank < FILE_GUARD_NEXT;
-             rank++) // first those of others: of one that was killed nobody else may think
+             rank++) // first those of other ranks: nobody else may think of the file of a killed rank
             if (guards[i].next[rank][0])
                 unlink(guards[i].next[rank]);
         unlink(guards[i].temporary);
     }
-    // SA_RESETHAND has made the action the default one; it is taken when this handler returns.
+    // SA_RESETHAND has restored the default action; it is taken when this handler returns.
     raise(signal_number);
 }
 
@@ -53,7 +53,7 @@ void file_guard_begin(int guard, const char *temporary, int first)
         if (guarded_signals[i] == SIGXFSZ)
             action.sa_handler = SIG_IGN;
         sigaction(guarded_signals[i], NULL, &actions.previous[i]);
-        // What nohup made the process ignore stays ignored.
+        // A signal that nohup made the process ignore stays ignored.
         if (actions.previous[i].sa_handler != SIG_IGN)
             sigaction(guarded_signals[i], &action, NULL);
     }

@@ -4,10 +4,10 @@
  *      OUT                                  the name, or what the symbolic link of that name leads to
  *      OUT.hypersort-PID-TIME.part          until it is whole
  *      OUT.hypersort-ID.part                the same for a sort with a checkpoint
- *      BEGIN.DIGEST.hypersort-....part      of an OUT so long that this would be too long: how it begins, and a digest of all of it
+ *      BEGIN.DIGEST.hypersort-....part      if OUT is so long that this would be too long: how it begins, and a digest of all of it
  *
- * Where OUT has a %r each rank has a file of its own, of which all this holds: "sorted.%r.npy" is sorted.0.npy on rank 0.
- * The numbers have no zeros before them: a run on more ranks would give other names to the same ranks. */
+ * If OUT has a %r, each rank has a file of its own, for which all this holds: "sorted.%r.npy" is sorted.0.npy on rank 0.
+ * The numbers have no leading zeros: with these, a run on more ranks would give other names to the same ranks. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static const char *base_of(const char *path)
 bool file_is_pattern(const char *path)
 {
     while ((path = strchr(path, '%')) && path[1] != 'r')
-        path += path[1] == '%' ? 2 : 1; // behind %% an r is an r
+        path += path[1] == '%' ? 2 : 1; // after %% an r is an r
     return path != NULL;
 }
 
@@ -73,8 +73,8 @@ hsort_status file_refuse_input(const char *path, const struct file_in *input, co
                : HSORT_OK;
 }
 
-/* May a file of this process take the place of this one? In a sticky directory, as /tmp is, only root and the owners of the file and
- * of the directory may do that. The rename would say so, too, but not before all is written. */
+/* May a file of this process take the place of this one? In a sticky directory such as /tmp, only root and the owners of the
+ * file and of the directory may do that. The rename would fail, too, but only after everything is written. */
 static bool may_be_replaced(const char *path, const struct stat *there)
 {
     char folder[PATH_MAX];
@@ -168,7 +168,7 @@ hsort_status file_output_name(const char *path, const struct file_in *input, cha
 
 enum { MARK_BYTES = 17 };
 
-/* mark [MARK_BYTES + 1] = "." and the checksum of a whole name, by which those that begin alike are told apart; of 64 bits,
+/* mark [MARK_BYTES + 1] = "." and the checksum of a whole name, which tells apart names that begin alike. It has 64 bits,
  * because the files of thousands of ranks may begin alike. */
 static void mark_whole_name(const char *base, char *mark)
 {
@@ -213,7 +213,7 @@ static bool is_temporary_of(const char *name, const char *base)
     const size_t named = (size_t)(end - name), whole = strlen(base);
     if (named == whole)
         return strncmp(name, base, whole) == 0;
-    // A shorter one is that of another output, but for one that was cut.
+    // A shorter name belongs to another output, unless it was cut.
     char mark[MARK_BYTES + 1];
     mark_whole_name(base, mark);
     return named < whole && named >= MARK_BYTES && strncmp(end - MARK_BYTES, mark, MARK_BYTES) == 0 &&

@@ -1,4 +1,4 @@
-/* Writing a key file. It appears under its name only when it is whole: until then it lies beside that name as
+/* Writing a key file. It appears under its name only when it is whole. Until then it lies beside that name as
  * NAME.hypersort-PID-TIME.part, of full size from the start and for its owner only, and every rank writes its
  * range of it.
  *
@@ -6,22 +6,22 @@
  *      file_write     each rank: its own range
  *      file_commit    agree on success -- each rank: fsync, close -- agree -- rank 0: rename -- agree
  *
- * The temporary goes away with any failure, and with the signals by which a run is told to stop: each rank's
- * handler unlinks it, so that it also goes when rank 0 was killed outright. A few outputs at a time per process,
- * because a handler can only know static names. Several are one to who looks on: file_commit.c.
+ * Any failure removes the temporary, and so do the signals that tell a run to stop: each rank's handler unlinks
+ * it, so that it is also removed if rank 0 was killed outright. A process has only a few outputs at a time,
+ * because a handler can only know static names. To an observer, several outputs are one: file_commit.c.
  *
  * An output that outlasts a stop (file_resume) has a temporary name that its owner knows, and what is there
- * already is kept; it goes away only with a failure, or where nobody means to go on.
+ * already is kept. It is removed only by a failure, or if nobody means to go on.
  *
  *      first start    OUT.hypersort-ID.part   made   [ written | ......... ]   file_leave
  *      second start   OUT.hypersort-ID.part   kept   [ written | written   ]   file_commit: OUT
  *
- * Where the name has a %r each rank has a file of its own, and does with it what rank 0 does with the one of all:
+ * If the name has a %r, each rank has a file of its own, and does with it what rank 0 does with a common file:
  *
  *      create     each rank: names, create, reserve, header -- agree
  *      commit     agree -- each rank: fsync, close -- agree: all are whole -- each rank: rename -- agree
  *
- * A rank that is killed outright can remove nothing: the rank before it has its temporary's name, too.
+ * A rank that is killed outright can remove nothing, so the ranks before it know the name of its temporary, too.
  *
  * An output that is a symbolic link stays one: the file that it points to is replaced and named in texts. */
 #include <errno.h>
@@ -48,15 +48,15 @@ struct names {
     char temporary[PATH_MAX];
     dev_t device; /* of the temporary file, as rank 0 sees it */
     ino_t inode;
-    bool kept; /* a temporary file that was there already */
+    bool kept; /* the temporary file was there already, and is kept */
 };
 
 /* ---- Creating ------------------------------------------------------------------------------------------ */
 
 enum { TAG_ROOM = 64 };
 
-/* What tells the temporary names of this run from those of others, unless the target says it: tag [TAG_ROOM]. With the time, because
- * in a container the next run may have the number of one that was killed. */
+/* tag [TAG_ROOM] = what tells the temporary names of this run from those of other runs: the target's tag, if it has one. The time
+ * is part of it, because in a container the next run may have the process id of a run that was killed. */
 static void make_tag(const struct file_target *target, char *tag)
 {
     struct timespec now;
@@ -68,8 +68,8 @@ static void make_tag(const struct file_target *target, char *tag)
     snprintf(tag, TAG_ROOM, "%ld-%09ld", (long)getpid(), now.tv_nsec);
 }
 
-/* The names of an output, and the rights it is to have; `temporary` is the name that its owner wants, or
- * NULL: then it has the tag. */
+/* Choose the names of an output, and remember the rights it is to have. `temporary` is the name that its owner wants, or
+ * NULL: then the temporary name has the tag. */
 static hsort_status choose_names(const struct file_target *target, int rank, const char *temporary,
                                  const char *tag, struct file_out *file, struct names *names)
 {
@@ -86,9 +86,9 @@ static hsort_status choose_names(const struct file_target *target, int rank, con
     return HSORT_OK;
 }
 
-/* Give the file its full size. Where the file system can, the space is taken at once: a full disk then shows
- * before the keys are written, and the blocks lie in order although all ranks write at the same time. Where
- * it cannot, the file gets its size only; posix_fallocate() would write to every block there. */
+/* Give the file its full size. If the file system can, the space is taken at once: a full disk then shows
+ * before the keys are written, and the blocks lie in order although all ranks write at the same time. If
+ * it cannot, the file only gets its size; posix_fallocate() would write to every block there. */
 hsort_status file_reserve(const char *path, int fd, int64_t bytes)
 {
     int failed;
@@ -107,8 +107,8 @@ hsort_status file_reserve(const char *path, int fd, int64_t bytes)
     return HSORT_IO;
 }
 
-/* Is this an open file that has no other name, and is not the input? Whoever may write in the directory can
- * put a link there, symbolic or hard, to a file that is not to be written. */
+/* Is this a regular file that has no other name, and is not the input? Whoever may write in the directory can
+ * put a link there, symbolic or hard, to a file that must not be written. */
 static bool is_only_temporary(const struct stat *there, const struct file_in *input)
 {
     return S_ISREG(there->st_mode) && there->st_nlink <= 1 && !file_is_input(input, there);
@@ -117,7 +117,7 @@ static bool is_only_temporary(const struct stat *there, const struct file_in *in
 /* Does the file begin with the header of `bytes`? */
 static bool begins_with(int fd, const unsigned char *header, int64_t bytes)
 {
-    unsigned char found[NPY_HEADER_ROOM]; // a part of it: of records it may be longer
+    unsigned char found[NPY_HEADER_ROOM]; // a part of the header: for records it may be longer
     for (int64_t at = 0; at < bytes; at += NPY_HEADER_ROOM) {
         const size_t some = (size_t)lesser(NPY_HEADER_ROOM, bytes - at);
         if (pread(fd, found, some, at) != (ssize_t)some || memcmp(found, header + at, some) != 0)
@@ -126,12 +126,12 @@ static bool begins_with(int fd, const unsigned char *header, int64_t bytes)
     return true;
 }
 
-/* Is there, under the temporary name, a file that an earlier run made for the same keys? Then it is opened. */
+/* Is there, under the temporary name, a file that an earlier run made for the same keys? If so, it is opened. */
 static bool reopen(const unsigned char *header, int64_t bytes, const struct file_in *input,
                    const struct names *names, struct file_out *file)
 {
     struct stat there;
-    // Without O_NONBLOCK the opening of a FIFO would wait.
+    // Without O_NONBLOCK, opening a FIFO would wait.
     file->fd = open(names->temporary, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file->fd < 0)
         return false;
@@ -143,7 +143,7 @@ static bool reopen(const unsigned char *header, int64_t bytes, const struct file
     return false;
 }
 
-/* What rank 0 does in create_output(), and each rank for an own file: names, and the file under the temporary one. */
+/* What rank 0 does in create_output(), and each rank for an own file: choose names, and create the file under the temporary one. */
 static hsort_status create_temporary(const struct file_target *target, int rank, const char *temporary,
                                      const char *tag, const unsigned char *header, struct file_out *file,
                                      struct names *names)
@@ -160,10 +160,10 @@ static hsort_status create_temporary(const struct file_target *target, int rank,
         *file_guard_exists(file->guard) = names->kept;
         if (names->kept)
             return HSORT_OK;
-        unlink(names->temporary); // if it cannot, it cannot be created either
+        unlink(names->temporary); // if this fails, the file cannot be created either
     }
     *file_guard_exists(file->guard) =
-        true; // before it does: a signal may come between the call and what follows it
+        true; // before the file exists: a signal may come between the call and what follows it
     file->fd = open(names->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fault_hit(FAULT_TERM))
         raise(SIGTERM);
@@ -234,7 +234,7 @@ static hsort_status take_names(const struct names *names, hsort_choice direct_io
     return block_open_output(file->path, file->fd, direct_io, &file->blocks);
 }
 
-/* A file of all ranks, under a temporary name that its owner wants, or NULL. Collective. */
+/* Create one file for all ranks. `temporary` is the name that its owner wants, or NULL. Collective. */
 static hsort_status create_common(struct comm *comm, const struct file_target *target, const char *temporary,
                                   const unsigned char *header, struct file_out *file, struct names *names)
 {
@@ -258,7 +258,7 @@ static hsort_status create_common(struct comm *comm, const struct file_target *t
     return comm_agree(comm, status);
 }
 
-/* names->kept on this rank is that of all. Collective. */
+/* Keep names->kept only if it is set on all ranks. Collective. */
 static hsort_status agree_on_kept(struct comm *comm, struct names *names)
 {
     int64_t all;
@@ -267,8 +267,8 @@ static hsort_status agree_on_kept(struct comm *comm, struct names *names)
     return HSORT_OK;
 }
 
-/* A file of each rank's own, under a temporary name that its owner wants, or NULL. Without it all have the same tag, so that two ranks
- * whose names lead to one file, by a link, cannot both create its temporary. Collective. */
+/* Create a file of each rank's own. `temporary` is the name that its owner wants, or NULL: then all ranks have the same tag, so
+ * that two ranks whose names lead to one file, by a link, cannot both create its temporary. Collective. */
 static hsort_status create_own(struct comm *comm, const struct file_target *target, const char *temporary,
                                const unsigned char *header, struct file_out *file, struct names *names)
 {
@@ -304,7 +304,7 @@ static hsort_status create_with_header(struct comm *comm, const struct file_targ
                                        struct file_out *file, bool *kept)
 {
     struct names names;
-    memset(&names, 0, sizeof names); // what lies behind the texts is sent too
+    memset(&names, 0, sizeof names); // the bytes behind the texts are sent, too
     hsort_status status;
     status = file->own ? create_own(comm, target, temporary, header, file, &names)
                        : create_common(comm, target, temporary, header, file, &names);
@@ -360,7 +360,7 @@ hsort_status file_resume(struct comm *comm, const struct file_target *target, co
     return create_output(comm, target, temporary, file, kept);
 }
 
-/* *place = where keys from byte `at` of all on lie in this file. */
+/* *place = where the bytes from byte `at` of all keys on lie in this file. */
 static hsort_status find_place(const struct file_out *file, int64_t at, int64_t bytes, int64_t *place)
 {
     const int64_t key_bytes = (int64_t)file->key_bytes, inside = at - file->first * key_bytes;
@@ -378,7 +378,7 @@ hsort_status file_write_at(const struct file_out *file, int64_t at, size_t bytes
 hsort_status file_write(const struct file_out *file, int64_t first, int64_t count, const void *keys)
 {
     const int64_t key_bytes = (int64_t)file->key_bytes;
-    TRY(file_range_check(file->path, file->first + file->count, first, count)); // before there is a product
+    TRY(file_range_check(file->path, file->first + file->count, first, count)); // before the products, which could overflow
     return file_write_at(file, first * key_bytes, (size_t)(count * key_bytes), keys);
 }
 

@@ -11,7 +11,7 @@
 
 /* ---- Headers ------------------------------------------------------------------------------------------- */
 
-/* The header of a .npy file as it stands there: *header [*bytes], for the caller to free, or NULL after an error. */
+/* Read the header of a .npy file as it stands in the file: *header [*bytes], for the caller to free; NULL after an error. */
 static hsort_status read_npy_header(const char *path, int fd, int64_t file_bytes, unsigned char **header,
                                     size_t *bytes)
 {
@@ -33,7 +33,7 @@ static hsort_status read_npy_header(const char *path, int fd, int64_t file_bytes
     return status;
 }
 
-/* Hold what a .npy header says against the size of the file, and against what is wanted. */
+/* Check what a .npy header says against the size of the file, and against what is wanted. */
 static hsort_status check_npy_header(const char *path, const struct file_source *source,
                                      const hsort_type *wanted_type, int64_t file_bytes,
                                      struct npy_header *said)
@@ -72,7 +72,7 @@ static hsort_status examine_npy(const char *path, int fd, const struct file_sour
     return status;
 }
 
-/* Elements of a raw file, which are bytes. */
+/* Examine a raw file of elements, which are bytes. */
 static hsort_status examine_records(const char *path, const struct file_source *source, int64_t file_bytes,
                                     struct npy_header *said)
 {
@@ -119,7 +119,7 @@ static hsort_status examine_raw(const char *path, int fd, const struct file_sour
 /* ---- The table ----------------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *suffix; /* of the files that AUTO takes for this format; NULL: of all others */
+    const char *suffix; /* of the files that AUTO takes for this format; NULL: no suffix of its own */
     hsort_status (*examine)(const char *, int, const struct file_source *, const hsort_type *, int64_t,
                             struct npy_header *);
     bool has_header;
@@ -183,7 +183,7 @@ hsort_status file_make_header(enum file_format format, const struct file_target 
 
 /* ---- Formats of others --------------------------------------------------------------------------------- */
 
-/* What other formats are called, and how their files begin. */
+/* The suffixes of other formats, and how their files begin. */
 static const struct {
     const char *suffix, *start;
 } foreign[] = {{".h5", "\x89HDF\r\n\x1a\n"},

@@ -1,4 +1,4 @@
-/* Records from their numbers, and what is said of records in a row.
+/* Records made from their numbers, and summaries of records in a row.
  *
  * Random numbers x(0) = 0, x(1), ... of 128 bits follow each other by one multiplication and one addition. Record i
  * begins at x(i + 1), so each record shares nine of its ten numbers with the next:
@@ -124,7 +124,7 @@ static void put_ascii(bool skewed, uint128 record, uint128 number, const unsigne
     memcpy(bytes + 98, "\r\n", 2);
 }
 
-/* Records in a row, by one thread. The number that keys are skewed to changes where the record's number gets
+/* Make records in a row, by one thread. The number that keys are skewed to changes when the record's number gets
  * another bit, which is rare. */
 static void fill_block(const struct gensort *kind, uint128 first, int count, unsigned char *bytes)
 {
@@ -162,7 +162,7 @@ void gensort_fill(const struct gensort *kind, uint128 first, int64_t count, void
 
 enum { SLICES = 16 };
 
-/* of[k][b]: what a byte b that k more bytes follow does to the remainder. */
+/* of[k][b]: what a byte b does to the remainder if k more bytes follow it. */
 struct crc_table {
     uint32_t of[SLICES][256];
 };
@@ -183,7 +183,7 @@ static void make_crc_table(struct crc_table *table)
         }
 }
 
-/* What the four bytes of a word, little-endian, do that `slice` more bytes follow. */
+/* What the four bytes of a little-endian word do to the remainder if `slice` more bytes follow them. */
 static uint32_t crc_word(const struct crc_table *table, int slice, uint32_t word)
 {
     return table->of[slice + 3][word & 255] ^ table->of[slice + 2][word >> 8 & 255] ^
@@ -205,14 +205,14 @@ static uint32_t crc_of_record(const struct crc_table *table, const unsigned char
 
 /* ---- Summaries ----------------------------------------------------------------------------------------- */
 
-/* The table is made for each call, in microseconds, so that nothing is shared between calls. */
+/* Each call makes its own table, in microseconds, so that nothing is shared between calls. */
 void gensort_look(struct gensort_summary *summary, const void *records, int64_t count)
 {
     enum { WORTH_THREADS = 4096 };
     const unsigned char *bytes = records;
     struct gensort_summary next = {.records = (uint64_t)count};
     struct crc_table table;
-    // The checksum is of words of 32 bits, so it has room for 2^32 of them; one of 128 bits is no reduction for every compiler.
+    // The sum of words of 32 bits has room here for 2^32 of them; not every compiler has a reduction of 128 bits.
     uint64_t checksum = 0, unordered = 0, first_unordered = UINT64_MAX, duplicates = 0;
     if (count <= 0)
         return;
@@ -222,7 +222,7 @@ void gensort_look(struct gensort_summary *summary, const void *records, int64_t 
     for (int64_t i = 0; i < count; i++) {
         const unsigned char *record = bytes + i * GENSORT_RECORD_BYTES;
         checksum += crc_of_record(&table, record);
-        // Of the first record the join below says it.
+        // The join below judges the first record.
         const int order = i > 0 ? memcmp(record - GENSORT_RECORD_BYTES, record, GENSORT_KEY_BYTES) : -1;
         duplicates += order == 0;
         unordered += order > 0;
@@ -288,7 +288,7 @@ bool gensort_read_summary(struct gensort_summary *summary, const void *bytes)
             return false;
     const uint64_t records = numbers[RECORDS][1], first_unordered = numbers[FIRST_UNORDERED][1];
     const uint64_t unordered = numbers[UNORDERED][1], duplicates = numbers[DUPLICATES][1];
-    // Each record but the first is unordered, a duplicate or neither.
+    // Each record except the first is unordered, a duplicate or neither.
     if (records == 0 || unordered >= records || duplicates >= records - unordered)
         return false;
     if ((unordered == 0) != (first_unordered == 0) || first_unordered > records - unordered)

@@ -14,7 +14,7 @@ static bool has_suffix(const char *name, size_t length)
     return false;
 }
 
-/* The first ":/" behind such a name, or NULL. */
+/* Find the first ":/" after such a name, or NULL. */
 static const char *find_border(const char *text)
 {
     for (const char *at = text; at && (at = strstr(at, ":/")); at++)
@@ -39,7 +39,7 @@ size_t hdf5_place_lacks_path(const char *text)
     return has_suffix(text, length) ? length : 0;
 }
 
-/* path [PATH_MAX] = `text` without what "/" it has too many. False: it is too long. */
+/* path [PATH_MAX] = `text` without superfluous "/". False: it is too long. */
 static bool copy_path(const char *text, char *path)
 {
     size_t length = 0;

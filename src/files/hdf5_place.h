@@ -1,8 +1,8 @@
-/* How the command line names a group or a dataset of an HDF5 file: FILE:/PATH. Texts alone: no file is looked at, and no HDF5 is
- * needed.
+/* How the command line names a group or a dataset of an HDF5 file: FILE:/PATH. This is about texts only: no file is looked at, and
+ * no HDF5 is needed.
  *
  *     snap_099.0.hdf5:/PartType1      the file up to its suffix, which must be one that HDF5 files have; then the path in it
- *     run:/keys.npy                   a file of another suffix: a plain name, as it always was */
+ *     run:/keys.npy                   a file of another suffix: a plain name */
 #ifndef HDF5_PLACE_H
 #define HDF5_PLACE_H
 
@@ -23,11 +23,11 @@ struct hdf5_place {
 /* Is `text` of this form? NULL is not. Not collective. */
 bool hdf5_place_is(const char *text);
 
-/* Where `text` has a suffix of HDF5 files and no path behind it, at its end or before a ":": the length up to there; else 0. Not
- * collective. */
+/* If `text` has a suffix of HDF5 files without a path after it, at its end or before a ":", return the length up to the end of the
+ * suffix; else 0. Not collective. */
 size_t hdf5_place_lacks_path(const char *text);
 
-/* Take it apart. Not collective. Errors HSORT_ARGUMENT: it is too long, or not of this form. */
+/* Split `text` into file and path. Not collective. Errors HSORT_ARGUMENT: it is too long, or not of this form. */
 hsort_status hdf5_place_parse(const char *text, struct hdf5_place *place);
 
 #endif

@@ -1,4 +1,4 @@
-/* Generated keys by name, and many of them at once. What key i of an input is: kernels/base/input_draw.h. */
+/* Generated keys by the name of their distribution, many at once. kernels/base/input_draw.h says what key i of an input is. */
 #ifndef INPUT_H
 #define INPUT_H
 
@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Parse "uniform", "narrow:16", ... into input->distribution and ->parameter. Not collective.
- * Errors   HSORT_ARGUMENT: unknown word, number missing, not wanted or out of range; the text lists the words. */
+ * Errors   HSORT_ARGUMENT: unknown word; number missing, not wanted or out of range. The text lists the words. */
 hsort_status input_parse(const char *text, struct input *input);
 
 /* keys [count] = keys first .. first + count - 1 of the input, in the type's own bits. Not collective; uses

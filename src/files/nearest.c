@@ -5,7 +5,7 @@
 
 void nearest_begin(struct nearest *nearest, const char *text, size_t length)
 {
-    // A third of the letters may be wrong, and of a short word one; of two letters none but capitals.
+    // A third of the letters may be wrong, or one letter of a short word; in a word of two letters only the case.
     const int wrong = length < 3 || length > NEAREST_LETTERS ? 0 : length < 6 ? 1 : (int)length / 3;
     *nearest = (struct nearest){.text = text, .length = length, .distance = wrong + 1};
 }
@@ -25,7 +25,7 @@ static int is_other(char a, char b)
 static int distance_between(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     int row[3]
-           [NEAREST_LETTERS + 1]; // of the matrix of all beginnings: two rows ago, the one before, this one
+           [NEAREST_LETTERS + 1]; // of the matrix of all beginnings: two rows ago, the previous row, this row
     for (size_t j = 0; j <= b_length; j++)
         row[1][j] = (int)j;
     for (size_t i = 1; i <= a_length; i++) {

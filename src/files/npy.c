@@ -4,9 +4,9 @@
  *      byte 0      6 7 8     10                                                                   127 128
  *      \x93NUMPY   1 0 118 0 {'descr': '<u8', 'fortran_order': False, 'shape': (1000,), } spaces  \n  keys
  *
- * The text is taken as Python takes it as far as the three entries go (any order, either quote, any white
- * space, a last comma), and refused otherwise: an entry that is missing, doubled or unknown is a file this
- * program does not understand, and guessing would turn it into wrongly sorted keys.
+ * The three entries are taken as Python takes them (any order, either quote, any white space, a last comma), and
+ * anything else is refused: a file with a missing, doubled or unknown entry is one that this program does not
+ * understand, and guessing would turn it into wrongly sorted keys.
  *
  * Source: NumPy, numpy/lib/format.py, "Format Version 1.0" to "3.0" of its module documentation. */
 #include "src/files/npy.h"
@@ -66,7 +66,7 @@ bool npy_has_dtype(hsort_type type)
     return type != HSORT_U128 && type != HSORT_BF16;
 }
 
-/* Is this the dtype of plain keys, '<u4' and its like? Of one byte there is no order of bytes: '|u1'. */
+/* Is this the dtype of plain keys, such as '<u4'? A type of one byte has no byte order: '|u1'. */
 static bool read_key_type(struct npy_word descr, struct dictionary *dictionary)
 {
     if (descr.length < 3 || (descr.begin[0] != '<' && descr.begin[0] != '>' && descr.begin[0] != '|'))
@@ -84,7 +84,7 @@ static bool read_key_type(struct npy_word descr, struct dictionary *dictionary)
     return dictionary->is_key;
 }
 
-/* Times, truth values and short strings are sorted as a column, which --key 0 names: is this one of them? */
+/* Times, truth values and short strings are sorted as a column, which --key 0 names. Is this dtype one of them? */
 static bool is_sorted_by_column(const struct npy_text *text, struct npy_word descr)
 {
     struct npy_field field;
@@ -141,7 +141,7 @@ static hsort_status parse_fortran_order(struct npy_text *text, struct dictionary
     return dictionary->is_fortran || npy_take(text, "False") ? HSORT_OK : npy_expected(text, "True or False");
 }
 
-/* A tuple of numbers: "(5,)". "(5)" is none in Python. */
+/* Take a tuple of numbers: "(5,)". "(5)" is no tuple in Python. */
 static hsort_status parse_shape(struct npy_text *text, struct dictionary *dictionary)
 {
     bool comma = true;
@@ -222,7 +222,7 @@ static hsort_status parse_dictionary(struct npy_text *text, struct dictionary *d
     return HSORT_OK;
 }
 
-/* What all that has one first index takes. */
+/* Measure what all items with one first index take together. */
 static hsort_status measure_element(const char *path, const struct dictionary *dictionary,
                                     size_t *element_bytes)
 {
@@ -336,7 +336,7 @@ size_t npy_format_any(const struct npy_element *element, int64_t count, unsigned
     const int other_bytes = snprintf(other, sizeof other, "'|V%zu'", element->bytes);
     const bool has_descr = element->descr != NULL;
     const size_t descr_bytes = has_descr ? element->descr_bytes : (size_t)other_bytes;
-    // Version 1.0 has Latin-1 and 16 bits for the length, 2.0 has 32 bits, 3.0 UTF-8 besides.
+    // Version 1.0 has Latin-1 and 16 bits for the length, 2.0 has 32 bits, 3.0 also has UTF-8.
     const bool is_utf8 = has_descr && (element->major == 3 || !is_ascii(element->descr, descr_bytes));
     const int major = is_utf8 ? 3 : descr_bytes + NPY_HEADER_ROOM > UINT16_MAX - ALIGNMENT ? 2 : 1;
     char *text = (char *)header + VERSION_BYTES + (major == 1 ? 2 : 4), *at = text;

@@ -8,7 +8,7 @@
 struct entry {
     struct npy_word name;
     const char *dtype, *dtype_end; /* its text */
-    size_t bytes;                  /* of one of its array */
+    size_t bytes;                  /* of one item, if it is an array */
     int dimensions;
     int64_t extent[NPY_DIMENSIONS];
     size_t all_bytes;
@@ -16,7 +16,7 @@ struct entry {
 
 /* ---- Numbers and strings ------------------------------------------------------------------------------- */
 
-/* Can a number of this kind have so many bytes? */
+/* Can a number of this kind have `number` bytes? */
 static bool has_width(char kind, size_t number)
 {
     static const struct {
@@ -35,7 +35,7 @@ static bool has_width(char kind, size_t number)
     return kind == 'S' || kind == 'U' || kind == 'V';
 }
 
-/* '<u4' and its like: byte order, kind, bytes; of times also a unit, as '<M8[ns]'. False: it is none. */
+/* Read a dtype such as '<u4': byte order, kind, bytes; times also have a unit, as in '<M8[ns]'. False: it is no such dtype. */
 static bool read_scalar(struct npy_word word, struct npy_field *field)
 {
     const char *end = word.begin + word.length, *at = word.begin + 2;
@@ -79,7 +79,7 @@ static hsort_status fail_size(const struct npy_text *text)
                        NPY_ELEMENT_MAX);
 }
 
-/* (3,) or (2, 3) or 3. */
+/* Take extents: (3,) or (2, 3) or 3. */
 static hsort_status take_extents(struct npy_text *text, struct entry *entry)
 {
     bool comma = true;
@@ -99,7 +99,7 @@ static hsort_status take_extents(struct npy_text *text, struct entry *entry)
     return HSORT_OK;
 }
 
-/* A name, or (title, name). */
+/* Take a name, or (title, name). */
 static hsort_status take_name(struct npy_text *text, struct npy_word *name)
 {
     if (!npy_take(text, "("))
@@ -172,20 +172,20 @@ hsort_status npy_take_dtype(struct npy_text *text, int depth, size_t *bytes)
 
 /* A search under way. */
 struct search {
-    struct npy_text text; /* the dtype that has what is left of the name */
+    struct npy_text text; /* the dtype in which the rest of the name is looked for */
     const char *name, *rest;
     size_t offset;
 };
 
-/* How many characters of `rest` are this name, if they are not part of a longer one. */
+/* How many characters of `rest` are this name; 0 if they are not, or are part of a longer name. */
 static size_t match(struct npy_word name, const char *rest)
 {
     const bool begins =
         name.length > 0 && strlen(rest) >= name.length && memcmp(rest, name.begin, name.length) == 0;
-    return begins && memchr(".[", rest[name.length], 3) ? name.length : 0; // 3: also the 0 at its end
+    return begins && memchr(".[", rest[name.length], 3) ? name.length : 0; // 3: also the 0 at the end of ".["
 }
 
-/* names [NPY_NAMES_ROOM] = those of a structure. */
+/* names [NPY_NAMES_ROOM] = the names of a structure's fields. */
 static void list_names(struct npy_text text, char *names)
 {
     struct entry entry;
@@ -212,7 +212,7 @@ static bool ends_with(struct npy_word name, const char *end)
     return name.length >= length && memcmp(name.begin + name.length - length, end, length) == 0;
 }
 
-/* What is to be known of a name before --key is asked for it, or "". */
+/* What to know about a name before it is given to --key, or "". */
 static const char *advice_on(struct npy_word name)
 {
     if (memchr(name.begin, ',', name.length))
@@ -222,13 +222,13 @@ static const char *advice_on(struct npy_word name)
                : "";
 }
 
-/* What may have been meant by a name that none has. */
+/* What may have been meant by a name that no field has, or "". */
 static const char *advice_on_order(const char *name)
 {
     return name[0] == '-' || strchr(name, ':') ? "; descending is NAME:desc" : "";
 }
 
-/* Find the entry whose name `rest` begins with: the longest, since names may hold a dot. */
+/* Find the entry whose name `rest` begins with: the longest such name, because names may contain a dot. */
 static hsort_status find_entry(struct search *search, struct entry *found)
 {
     struct npy_text text = search->text;
@@ -263,7 +263,7 @@ static hsort_status find_entry(struct search *search, struct entry *found)
                        advice[0] != '\0' ? advice : advice_on_order(search->name));
 }
 
-/* Take the [i] behind the name of an array, one for each dimension. */
+/* Take the [i] after the name of an array, one for each dimension. */
 static hsort_status take_places(struct search *search, const struct entry *entry)
 {
     size_t bytes = entry->all_bytes;
@@ -290,7 +290,7 @@ static hsort_status take_places(struct search *search, const struct entry *entry
                                text.path, search->name, (int)(search->rest - search->name), search->name,
                                entry->extent[i] - 1);
         }
-        bytes /= (size_t)entry->extent[i]; // not 0: there is a place in it
+        bytes /= (size_t)entry->extent[i]; // the extent is not 0: `place` lies in it
         search->offset += (size_t)place * bytes;
         search->rest = text.at;
     }

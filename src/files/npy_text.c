@@ -8,8 +8,8 @@ hsort_status npy_expected(const struct npy_text *text, const char *what)
                        text->at - text->begin);
 }
 
-/* Does a terminal show this character as one, and take it for nothing else? Not controls, nor what turns the direction of
- * lines or ends them. */
+/* Does a terminal show this character as a character, and take it for nothing else? Not so for controls, and for characters that
+ * end lines or turn their direction. */
 static bool is_printable_character(uint32_t character)
 {
     return character >= ' ' && (character < 0x7f || character > 0x9f) &&
@@ -17,11 +17,11 @@ static bool is_printable_character(uint32_t character)
            (character < 0xd800 || character > 0xdfff) && character <= 0x10ffff;
 }
 
-/* How many bytes the character in UTF-8 has that [length] bytes begin with, if it can be shown; else 0. */
+/* How many bytes the UTF-8 character at the beginning of at [length] takes, if it can be shown; else 0. */
 static size_t printable_bytes(const unsigned char *at, size_t length)
 {
     const size_t bytes = at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; // of what takes so many bytes
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; // character of so many bytes
     uint32_t character = bytes == 1 ? at[0] : at[0] & (0x7fu >> bytes);
     if (bytes > length || (bytes > 1 && (at[0] < 0xc0 || at[0] > 0xf7)))
         return 0;
@@ -69,7 +69,7 @@ bool npy_take(struct npy_text *text, const char *token)
     return true;
 }
 
-/* Names with a backslash, by which NumPy writes control characters too, are not read. */
+/* Names with a backslash are not read; NumPy also writes control characters with one. */
 hsort_status npy_take_string(struct npy_text *text, struct npy_word *word)
 {
     skip_space(text);
@@ -103,7 +103,7 @@ hsort_status npy_take_extent(struct npy_text *text, int64_t *extent)
             return status_fail(HSORT_FORMAT, "%s: .npy header with a shape beyond 64 bits", text->path);
         *extent = *extent * 10 + digit;
     }
-    // Python 2 wrote long integers so.
+    // Python 2 wrote long integers with an L.
     if (text->at < text->end && *text->at == 'L')
         text->at++;
     return HSORT_OK;

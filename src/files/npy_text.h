@@ -1,4 +1,4 @@
-/* The text of a .npy header, a Python literal: its pieces, taken one after the other. Pure parsing of bytes. */
+/* The text of a .npy header, a Python literal: its pieces, taken one after the other. This only parses bytes. */
 #ifndef NPY_TEXT_H
 #define NPY_TEXT_H
 
@@ -19,19 +19,19 @@ struct npy_word {
     size_t length;
 };
 
-/* Fail where the text is not what it must be. Returns HSORT_FORMAT. */
+/* Fail because the text is not `what` it must be here. Returns HSORT_FORMAT. */
 hsort_status npy_expected(const struct npy_text *text, const char *what);
 
-/* Copy a word for an error's text: short, in UTF-8, and a ? for each byte of what would upset a terminal. Returns buffer. */
+/* Copy a word for an error's text: shortened, in UTF-8, with a ? for each byte that would upset a terminal. Returns buffer. */
 const char *npy_printable(struct npy_word word, char buffer[static 32]);
 
-/* Step over white space and, if it comes next, over `token`. */
+/* Step over white space and, if it comes next, over `token`. Did it come? */
 bool npy_take(struct npy_text *text, const char *token);
 
-/* A string in either quote. Backslashes are refused. Errors HSORT_FORMAT. */
+/* Take a string in either quote. Backslashes are refused. Errors HSORT_FORMAT. */
 hsort_status npy_take_string(struct npy_text *text, struct npy_word *word);
 
-/* An extent: a number of 63 bits, perhaps with the L of Python 2 behind it. Errors HSORT_FORMAT. */
+/* Take an extent: a number of 63 bits, perhaps followed by the L of Python 2. Errors HSORT_FORMAT. */
 hsort_status npy_take_extent(struct npy_text *text, int64_t *extent);
 
 bool npy_word_is(struct npy_word word, const char *name);

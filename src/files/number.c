@@ -4,7 +4,7 @@
 #include <string.h>
 #include "kernels/base/keytype.h"
 
-/* The number at `*text` in decimal digits, of which there must be one; *text goes behind them. */
+/* Take the number at `*text`, of at least one decimal digit; *text moves behind its digits. */
 static bool take_digits(const char **text, uint64_t *number)
 {
     const char *at = *text;
@@ -16,7 +16,7 @@ static bool take_digits(const char **text, uint64_t *number)
     return any;
 }
 
-/* The digits behind a decimal point: they go on with *number, and *places is how many they are, zeros at the end aside. */
+/* Take the digits after a decimal point: they continue *number, and *places is how many there are, without zeros at the end. */
 static bool take_fraction(const char **text, uint64_t *number, int *places)
 {
     size_t digits = strspn(*text, "0123456789"), length = digits;
@@ -31,7 +31,7 @@ static bool take_fraction(const char **text, uint64_t *number, int *places)
     return length > 0;
 }
 
-/* K, Ki or KiB, and so for M, G and T, in small letters too: a shift. Not KB, which others take for 1000. */
+/* Take K, Ki or KiB, likewise M, G and T, also in small letters, as a shift. Not KB, which others take for 1000. */
 static bool take_unit(const char **text, int *shift)
 {
     static const char units[] = "KMGT";
@@ -43,7 +43,7 @@ static bool take_unit(const char **text, int *shift)
     return **text == '\0';
 }
 
-/* e6, as of 1e6 or 1e+06. */
+/* Take an exponent, as in 1e6 or 1e+06. */
 static bool take_exponent(const char **text, uint64_t *exponent)
 {
     *exponent = 0;
@@ -53,7 +53,7 @@ static bool take_exponent(const char **text, uint64_t *exponent)
     return take_digits(text, exponent);
 }
 
-/* *number times 10^exponent: a whole number that fits, or false. */
+/* Multiply *number by 10^exponent. False: that is no whole number, or does not fit. */
 static bool scale_by_tens(uint128 *number, int64_t exponent)
 {
     for (; exponent > 0 && *number > 0; exponent--)

@@ -1,4 +1,4 @@
-/* Whole numbers as options and names of distributions have them. No files, no MPI. */
+/* Whole numbers, as in options and in names of distributions. No files, no MPI. */
 #ifndef NUMBER_H
 #define NUMBER_H
 
@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* A whole number from 0 to `most`, in decimal digits. With `units` also 1e6, 2^30, and with K, M, G or T (or Ki, KiB ...)
- * behind it, powers of 1024, of which a part may be meant: 1.5M. False: it is none. Not collective. */
+/* *number = the whole number from 0 to `most` that `text` has in decimal digits. With `units`, also 1e6 and 2^30, and numbers
+ * followed by K, M, G or T (or Ki, KiB ...), powers of 1024, which may have a fraction: 1.5M. False: it is no such number. Not
+ * collective. */
 bool number_parse(const char *text, bool units, uint64_t most, uint64_t *number);
 
 #ifdef __cplusplus

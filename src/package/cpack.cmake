@@ -1,4 +1,4 @@
-# `cpack -G DEB` and `cpack -G TGZ`, from the build folder: one package of the command, the library and all to build with it.
+# `cpack -G DEB` and `cpack -G TGZ`, run in the build folder: one package with the command, the library and everything to build with it.
 set(CPACK_PACKAGE_NAME hypersort)
 set(CPACK_PACKAGE_VENDOR "the hypersort authors")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "distributed multi-GPU sorting over MPI")
@@ -7,7 +7,7 @@ set(CPACK_PACKAGE_DESCRIPTION
 ranks of an MPI program, one GPU or some CPU cores for each rank. This
 package has the command, which sorts files, and the library with its headers.")
 if(HYPERSORT_PYTHON_DIR)
-    # In a folder of its own: in Python's, Debian would want the package to depend on Python.
+    # The Python package has a folder of its own: if it lay in Python's, Debian would want this package to depend on Python.
     set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-mpi4py, python3-numpy")
     set(python_place ${to_PYTHON})
     cmake_path(ABSOLUTE_PATH python_place BASE_DIRECTORY /usr NORMALIZE)
@@ -26,12 +26,12 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 file(WRITE ${PROJECT_BINARY_DIR}/private/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/private/triggers)
-# mpirun; mpi.h, which the header includes; hwloc, which the static library takes.
+# For mpirun; for mpi.h, which the header includes; for hwloc, which the static library takes.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openmpi-bin, libopenmpi-dev, libhwloc-dev")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "hypersort authors <maintainers@hypersort.example>" CACHE STRING
     "Who answers for the .deb: name and address")
 
-# Debian's own list of changes says which package this is; what changed is in the other one.
+# Debian's own changelog says which package this is; the other one (changelog.gz) says what changed.
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 file(WRITE ${PROJECT_BINARY_DIR}/private/changelog.Debian
      "hypersort (${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}) unstable; urgency=medium\n\n"

@@ -1,5 +1,5 @@
-# Parallel HDF5 of the MPI that we build with, as the target hypersort_hdf5; where there is none, `hdf5_lacks` says why. Of
-# HDF5's own dependencies nothing is linked where it is shared: they are its, and a package would name them all.
+# Parallel HDF5 of the MPI that this build uses, as the target hypersort_hdf5; if there is none, `hdf5_lacks` says why. If HDF5 is
+# shared, its own dependencies are not linked: they are its business, and a package would have to name all of them.
 set(hdf5_lacks)
 set(HDF5_PREFER_PARALLEL TRUE)
 find_package(HDF5 QUIET COMPONENTS C)
@@ -11,7 +11,7 @@ elseif(HDF5_VERSION VERSION_LESS 1.10.2)
     set(hdf5_lacks "version ${HDF5_VERSION}, 1.10.2 is needed")
 endif()
 
-# The soname that `file` has, or, with NEEDED, the one of an MPI that it takes; "" where that cannot be seen.
+# Set `name` to the MPI soname that `file` has (tag SONAME) or needs (tag NEEDED); "" if that cannot be seen.
 function(hypersort_mpi_soname file tag name)
     execute_process(COMMAND ${CMAKE_READELF} -d ${file} OUTPUT_VARIABLE dynamic ERROR_QUIET)
     if(dynamic MATCHES "\\(${tag}\\)[^\n]*\\[(libmpi[^]]*)\\]")
@@ -26,7 +26,7 @@ if(NOT hdf5_lacks)
     foreach(library ${HDF5_C_LIBRARIES})
         if(library MATCHES "/libhdf5[^/]*\\.so")
             set(hdf5_libraries ${library})
-            # It works on handles of its own MPI: those of another one would be taken for addresses.
+            # HDF5 works on handles of its own MPI: it would take those of another MPI for addresses.
             hypersort_mpi_soname(${library} NEEDED mpi_of_hdf5)
             foreach(mpi_library ${MPI_C_LIBRARIES})
                 hypersort_mpi_soname(${mpi_library} SONAME mpi_of_ours)

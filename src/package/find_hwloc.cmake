@@ -1,5 +1,5 @@
-# hwloc as the target hypersort::hwloc, by pkg-config, which knows one in a place of its own; else by its names. Included by the
-# build, and by who finds the installed static library: hwloc may lie elsewhere there.
+# hwloc as the target hypersort::hwloc, found by pkg-config, which knows an hwloc in an unusual place, or else by the names of its files.
+# The build includes this, and so does a project that finds the installed static library: hwloc may lie elsewhere there.
 if(NOT TARGET hypersort::hwloc)
     find_package(PkgConfig QUIET)
     if(PkgConfig_FOUND)

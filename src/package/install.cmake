@@ -1,9 +1,10 @@
-# What is installed, and how others find it: the CMake package, hypersort.pc. Included by the CMakeLists.txt of the root.
+# What is installed, and how others find it: the CMake package, hypersort.pc. The root's CMakeLists.txt includes this file.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hypersort)
-# Where the libraries lie that the loader would not find by itself. Paths that it knows anyway would stay those of this machine.
+# Run paths name the folders of libraries that the loader would not find by itself. Paths that it knows anyway are left out: they would
+# tie the binaries to this machine.
 find_program(LDCONFIG ldconfig PATHS /usr/sbin /sbin)
 set(known)
 if(LDCONFIG)
@@ -16,7 +17,7 @@ function(hypersort_set_rpath target)
         cmake_path(GET library PARENT_PATH link_dir)
         file(REAL_PATH ${library} library)
         cmake_path(GET library PARENT_PATH dir)
-        string(REGEX REPLACE "^/usr/lib" "/lib" short_dir ${dir}) # ldconfig names what /lib links to either way
+        string(REGEX REPLACE "^/usr/lib" "/lib" short_dir ${dir}) # ldconfig may name the folder behind the link /lib either way
         if(NOT ("=> ${dir}/" IN_LIST known OR "=> ${short_dir}/" IN_LIST known))
             list(APPEND rpath ${link_dir})
         endif()
@@ -38,27 +39,28 @@ hypersort_set_rpath(hypersort ${linked})
 install(TARGETS hypersort)
 install(FILES ${public_headers} TYPE INCLUDE)
 
-# Under the names that Debian gives them.
+# These files have the names that Debian gives them.
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 execute_process(COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/CHANGELOG.md OUTPUT_FILE ${PROJECT_BINARY_DIR}/private/changelog.gz
                 COMMAND_ERROR_IS_FATAL ANY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS CHANGELOG.md)
 install(FILES ${PROJECT_BINARY_DIR}/private/changelog.gz DESTINATION ${CMAKE_INSTALL_DOCDIR})
-# As source: module files differ between compilers.
+# The Fortran module is installed as source, because module files differ between compilers.
 set(fortran_dir ${CMAKE_INSTALL_DATADIR}/hypersort/fortran)
 install(FILES src/fortran/hypersort.f90 DESTINATION ${fortran_dir})
 install(DIRECTORY src/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/hypersort
         PATTERN ten_minutes.md EXCLUDE PATTERN __pycache__ EXCLUDE) # the page is with the others
 set(hypersort_FORTRAN_SOURCE ${PROJECT_SOURCE_DIR}/src/fortran/hypersort.f90 CACHE INTERNAL "For projects that include this one")
 
-# Two sets: who takes the shared library needs nothing of what the static one needs.
+# There are two export sets, because a project that takes the shared library needs nothing of what the static one needs.
 foreach(kind Shared Static)
     string(TOLOWER ${kind} target)
     install(TARGETS hypersort_${target} EXPORT hypersort${kind} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
     install(EXPORT hypersort${kind} NAMESPACE hypersort:: DESTINATION ${cmake_dir})
 endforeach()
 
-# "libmpi.so.40", for a project that finds another MPI than ours; "" where the compiler is MPI's own wrapper, which names no library.
+# mpi_soname, such as "libmpi.so.40", is for a project that finds another MPI than ours; it is "" if the compiler is MPI's own wrapper,
+# which names no library.
 set(mpi_library)
 set(mpi_soname)
 if(MPI_C_LIBRARIES)
@@ -75,7 +77,7 @@ if(with_cuda)
 endif()
 configure_package_config_file(src/package/hypersortConfig.cmake.in ${PROJECT_BINARY_DIR}/private/hypersortConfig.cmake
                               INSTALL_DESTINATION ${cmake_dir} PATH_VARS fortran_dir NO_SET_AND_CHECK_MACRO)
-# As the soname: until 1.0 another minor version is another interface.
+# Versions are compatible like the soname: until 1.0, another minor version is another interface.
 set(compatible SameMajorVersion)
 if(PROJECT_VERSION_MAJOR EQUAL 0)
     set(compatible SameMinorVersion)
@@ -84,8 +86,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/private/hypersortConfigVe
 install(FILES ${PROJECT_BINARY_DIR}/private/hypersortConfig.cmake ${PROJECT_BINARY_DIR}/private/hypersortConfigVersion.cmake
               src/package/find_hwloc.cmake DESTINATION ${cmake_dir})
 
-# A caller's MPI is ours: by the module of pkg-config that names the same library, else by the library's path.
-# None where the compiler is MPI's own wrapper; then a caller's has to be it, too.
+# A caller must have our MPI: hypersort.pc names the pkg-config module of the same library, or else the library's path.
+# It names nothing if the compiler is MPI's own wrapper; then a caller must use that wrapper, too.
 set(pc_requires)
 if(PkgConfig_FOUND AND MPI_C_LIBRARIES)
     foreach(module ompi-c mpich)
@@ -106,8 +108,8 @@ if(NOT pc_requires)
     list(JOIN MPI_C_LIBRARIES " " pc_libs)
 endif()
 
-# What the static library takes besides: shared libraries, so by name. By `Requires.private: hwloc` a caller would need what only a
-# static hwloc does.
+# What the static library takes besides are shared libraries, so they are given by name. With `Requires.private: hwloc` a caller would
+# need what only a static hwloc needs.
 set(pc_libs_private)
 cmake_path(GET HWLOC_LIBRARY PARENT_PATH hwloc_dir)
 if(NOT hwloc_dir IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
@@ -121,7 +123,7 @@ if(with_cuda)
 endif()
 list(JOIN pc_libs_private " " pc_libs_private)
 
-# Some packagers give absolute folders: what names them from the prefix on needs relative ones.
+# Some packagers give absolute folders, but everything that names a folder from the prefix on needs a relative one.
 foreach(kind LIB INCLUDE DATA BIN DOC)
     set(to_${kind} ${CMAKE_INSTALL_${kind}DIR})
 endforeach()
@@ -137,6 +139,6 @@ install(FILES ${PROJECT_BINARY_DIR}/private/hypersort.pc DESTINATION ${pc_dir})
 
 # For Lmod; the recipes beside it are for those who build packages, and are not installed.
 set(module_dir ${to_DATA}/hypersort/modulefiles/hypersort)
-string(REGEX REPLACE "[^A-Za-z0-9/]" "%\\0" module_pattern ${module_dir}) # of Lua
+string(REGEX REPLACE "[^A-Za-z0-9/]" "%\\0" module_pattern ${module_dir}) # a Lua pattern
 configure_file(jobs/packaging/hypersort.lua.in ${PROJECT_BINARY_DIR}/private/hypersort.lua @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/private/hypersort.lua DESTINATION ${module_dir} RENAME ${PROJECT_VERSION}.lua)

@@ -1,5 +1,5 @@
-# The Slurm scripts, and the pages of the tree for those who use it, in the tree's folders. What they lead to is installed, too, or is
-# no link there.
+# Installs the Slurm scripts, and the pages of the tree that are for users, in the tree's folders. What a page links to is installed,
+# too, or the installed page has no link to it.
 find_program(AWK awk)
 if(NOT AWK)
     message(STATUS "no awk: pages and Slurm scripts are not installed")
@@ -12,8 +12,8 @@ set(images src/command/timeline.png)
 file(GLOB scripts RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS jobs/*.sbatch)
 install(FILES ${scripts} DESTINATION ${CMAKE_INSTALL_DATADIR}/hypersort/jobs)
 
-# seen_from_pages(FOLDER SOURCES FILE...): where the files of SOURCES are installed in FOLDER, below the prefix, as lines for
-# installed_page.awk.
+# seen_from_pages(FOLDER SOURCES FILE...): add lines for installed_page.awk that say where the files of SOURCES are installed, in FOLDER
+# below the prefix.
 set(places)
 foreach(file ${pages} ${images})
     string(APPEND places "${file} ${file}\n")
@@ -40,7 +40,8 @@ endif()
 string(APPEND places "LICENSE copyright\n")
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/private/places CONTENT "${places}" @ONLY)
 
-# Made as the build is configured, again when a page changes: whoever installs what some targets have built has them.
+# The pages are made when the build is configured, and again when a page changes, so they are there whichever targets were built before
+# an installation.
 foreach(page ${pages})
     cmake_path(GET page PARENT_PATH folder)
     set(out ${PROJECT_BINARY_DIR}/pages/doc/${page})

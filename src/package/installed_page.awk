@@ -1,11 +1,11 @@
-# A page as it is installed. A link to a file that is installed as well leads there; of any other link its words are left.
+# Print a page as it is installed. A link to a file that is installed as well leads there; of any other link only the words are left.
 #
 #     awk -v page=jobs/README.md -f installed_page.awk PLACES jobs/README.md
 #
-# PLACES has lines "FILE PLACE": a file of the tree, and where it is installed, seen from the folder of all pages. Below that the
+# PLACES has lines "FILE PLACE": a file of the tree, and where it is installed, seen from the folder of all pages. Below that folder the
 # pages lie as in the tree.
 
-# `path` without "." and "..".
+# Return `path` without "." and "..".
 function plain(path, parts, kept, count, i, n)
 {
     count = split(path, parts, "/")
@@ -20,7 +20,7 @@ function plain(path, parts, kept, count, i, n)
     return path
 }
 
-# "[words](target)" as it is installed.
+# Return "[words](target)" as it is installed.
 function installed_link(link, words, target, anchor, file)
 {
     words = link

@@ -1,18 +1,18 @@
 #!/bin/bash
-# Sort on a simulated cluster of H200s: builds tests/simgrid/ where that is needed, and prints one row of a CSV, after the
+# Sort on a simulated cluster of H200s: builds tests/simgrid/ if needed, and prints one row of a CSV, after the
 # line that names its columns, if the keys came out in order.
 #
 #   tests/simgrid/run.sh RANKS bitonic|direct|partition KEYS [REAL [INPUT]]
 #
 #   KEYS   of one rank, 8 bytes each, as they are timed: 268435456 are 2 GiB
-#   REAL   of one rank, that are really sorted; KEYS must be a multiple. Default: KEYS or, if that is less, 4096; of partition
-#          2^20, of which batches are made as of more
+#   REAL   of one rank, that are really sorted; KEYS must be a multiple. Default: KEYS or, if that is less, 4096; for partition
+#          2^20, which make as many batches as more keys would
 #   INPUT  even (uniform, spread as evenly as in a large shard), smooth (the same, but packed they take as much as random ones),
 #          uniform, squares (of smooth ones: more small than large), few (16 values), sorted, ragged (uniform, and each rank
 #          begins with another count); default even
 #
-# What the cluster is like stands below; each of it can be changed in the environment. HYPERSORT_SEED repeats the keys of a
-# run. Exits 77 where there is no SimGrid, after one line that says so; else 0, or 1 if anything was wrong.
+# The figures of the cluster are below; each can be changed in the environment. HYPERSORT_SEED repeats the keys of a
+# run. Exits 77 if there is no SimGrid, after one line that says so; else 0, or 1 if anything was wrong.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

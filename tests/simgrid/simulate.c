@@ -1,9 +1,9 @@
-/* One sort of a simulated cluster: hsort_sort() on many ranks, with the time that their GPUs and links would take.
+/* One sort on a simulated cluster: hsort_sort() on many ranks, with the time that their GPUs and links would take.
  *
  *   simulate EXCHANGE KEYS REAL INPUT      run.sh starts it, and says what the arguments are
  *
  * The output is checked twice: by hsort_check(), and, if it is small enough to lie on one rank, against qsort(). Rank 0
- * prints a row of a CSV, after its names, only if both are content. */
+ * prints a row of a CSV, after the names of its columns, only if both checks pass. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>

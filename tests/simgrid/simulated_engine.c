@@ -2,23 +2,24 @@
  * an H200 takes for as many keys as they stand for.
  *
  *     sort          keys / sort_keys_per_s
- *     merge, runs   keys / merge_keys_per_s; of runs the same for each pass over up to 16 of them
+ *     merge, runs   keys / merge_keys_per_s; for runs the same for each pass over up to 16 of them
  *     copy          2 * bytes / copy_bytes_per_s; out of a peer's memory bytes / nvlink_bytes_per_s
  *     partition     keys / the rates of count, scatter and sort_regions; to codes: group_s more; a map takes map_s for 2^16
  *                   keys of the sample
  *     pack, unpack  3 and 2 times the keys' bytes / copy_bytes_per_s
  *     each call     call_s more; gather and search, which touch few keys, only that
  *
- * Streams have clocks: work is done in the call, but is over only when its stream has come to it. What waits for a stream, or for
- * an event in it, sleeps until then; STREAM_IN and STREAM_OUT run beside STREAM_WORK, and all beside messages:
+ * Streams have clocks: work is done in the call, but is over only when its stream has come to it. A call that waits for a stream, or
+ * for an event in it, sleeps until then; STREAM_IN and STREAM_OUT run beside STREAM_WORK, and all beside messages:
  *
  *     called at 0    STREAM_IN    | copy 3 |                    event at 3
  *                    STREAM_WORK           | sort 4      |      waits for the event: over at 7
  *
  * Ranks are threads of one process, so a peer's memory is mapped as it is. Packed keys have the bytes that as many keys as they
- * stand for would take: `scale` times as many are as much closer together. The real ones lie beside, where what is packed says.
+ * stand for would take: `scale` times as many keys lie that much closer together. The real packed keys lie elsewhere, and the packed
+ * bytes say where.
  *
- * Memory is not touched before it is used, as the host engine does: a thousand ranks share one machine's.
+ * Like the host engine, this one does not touch memory before it is used: a thousand ranks share one machine's.
  *
  * Linked with --wrap=engine_open_host, so that it is every engine of the program. */
 #include <math.h>

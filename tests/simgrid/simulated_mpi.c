@@ -7,9 +7,9 @@
  *
  *     real        [ 16 keys ]  128 B    --Isend-->  SMPI: 128 * 65536 + 1 bytes on the link  --copy 128 B-->  [ 16 keys ]
  *
- * Polling. The transport polls MPI_Test, which in a simulation never ends: no time passes for one who only asks. So a rank
+ * Polling. The transport polls MPI_Test, which in a simulation would never end: no time passes for a rank that only asks. So a rank
  * that has asked in vain for every message on its way sleeps until one of them is done, or a while if it has also asked the engine
- * for something that is not done. What came of it is kept for the test that then finds it. */
+ * for something that is not done. The result is kept for the test that then finds it. */
 #include <mpi.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>

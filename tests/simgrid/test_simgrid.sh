@@ -1,6 +1,6 @@
 #!/bin/bash
-# The library on a simulated cluster, small: up to 64 ranks in one process (tests/simgrid/README.md). Keys are checked in every
-# run; here the times are: against the plan, and of keys that stand for many against as many real ones.
+# The library on a simulated cluster, small: up to 64 ranks in one process (tests/simgrid/README.md). Every run checks its keys;
+# this test checks the times: against the plan, and of keys that stand for many against as many real keys.
 set -euo pipefail
 
 # shellcheck source=tests/support/draw.sh

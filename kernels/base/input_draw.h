@@ -25,7 +25,7 @@
     X(INPUT_NEARLY, "nearly", ":PERMILLE", 0, 1000, -1, "sorted, but PERMILLE of 1000 keys are uniform")     \
     X(INPUT_SWAPPED, "swapped", ":PERMILLE", 0, 1000, -1, "sorted, but PERMILLE of 1000 keys change places") \
     X(INPUT_STAIRCASE, "staircase", "", 0, 0, 0, "sorted with 64 distinct values")                           \
-    X(INPUT_RUNS, "runs", ":R", 1, INT32_MAX, -1, "R ascending runs, one behind the other")                  \
+    X(INPUT_RUNS, "runs", ":R", 1, INT32_MAX, -1, "R ascending runs, one after the other")                  \
     X(INPUT_IDS, "ids", "", 0, 0, 0, "0 .. COUNT - 1, shuffled")                                             \
     X(INPUT_ENTROPY, "entropy", ":K", 1, 64, -1,                                                             \
       "K random words, ANDed: each bit set with probability 2^-K")                                           \

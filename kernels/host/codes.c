@@ -105,9 +105,9 @@ void make_code_block(const struct code_source *source, int code_bytes, void *cod
 hsort_status host_check_codes(int code_bytes, int field_count)
 {
     if (code_bytes != 8 && code_bytes != 16)
-        return status_fail(HSORT_INTERNAL, "no codes of elements of %d bytes", code_bytes);
+        return status_fail(HSORT_INTERNAL, "codes of elements cannot have %d bytes", code_bytes);
     if (field_count < 0 || field_count > ENGINE_FIELDS_MAX)
-        return status_fail(HSORT_INTERNAL, "no codes of %d fields", field_count);
+        return status_fail(HSORT_INTERNAL, "codes cannot have %d fields", field_count);
     return kernel_passes("codes");
 }
 

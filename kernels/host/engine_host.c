@@ -63,10 +63,10 @@ static hsort_status host_alloc_pages(struct engine *engine, size_t bytes, void *
     if (!fault_hit(FAULT_ALLOC) && bytes <= available)
         pages = aligned_alloc(alignment, bytes_rounded_up(bytes, alignment));
     if (!pages)
-        return status_fail(HSORT_HOST_MEMORY, "cannot allocate %s of host memory, %s are available%s",
-                           size_text(bytes, wanted), size_text(available, left),
-                           bytes <= available ? ", but the system refuses: is there a limit, as of ulimit -v?"
-                                              : "");
+        return status_fail(
+            HSORT_HOST_MEMORY, "cannot allocate %s of host memory, %s are available%s",
+            size_text(bytes, wanted), size_text(available, left),
+            bytes <= available ? ", but the system refuses: is there a limit, such as ulimit -v?" : "");
 #ifdef MADV_HUGEPAGE
     if (bytes >= HUGE_PAGE)
         (void)madvise(pages, bytes, MADV_HUGEPAGE); // a wish: small pages do as well
@@ -287,7 +287,7 @@ static hsort_status choose_rung(int rung, int64_t count, int64_t scratch_count, 
                            "the host engine has no rung %d: it has %d (bitonic) and %d (radix)", rung,
                            RUNG_BITONIC, RUNG_RADIX);
     if (*chosen == RUNG_RADIX && scratch_lacks)
-        return status_fail(HSORT_ARGUMENT, "rung %d sorts no %lld keys with scratch for %lld", rung,
+        return status_fail(HSORT_ARGUMENT, "rung %d cannot sort %lld keys with scratch for %lld", rung,
                            (long long)count, (long long)scratch_count);
     return HSORT_OK;
 }

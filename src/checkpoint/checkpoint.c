@@ -56,8 +56,7 @@ static hsort_status sync_names(const char *path)
         failed = -1;
     }
     if (failed)
-        return status_fail(HSORT_IO, "%s: its directory cannot be brought to disk: %s", path,
-                           strerror(errno));
+        return status_fail(HSORT_IO, "%s: its directory cannot be synced to disk: %s", path, strerror(errno));
     return HSORT_OK;
 }
 

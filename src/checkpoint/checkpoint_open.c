@@ -42,7 +42,7 @@ static hsort_status take_lock(struct checkpoint *checkpoint)
         if (fstat(fd, &held) != 0 || !S_ISREG(held.st_mode) || held.st_size > 0 || held.st_nlink > 1) {
             close(fd);
             return status_fail(HSORT_IO,
-                               "%s: is no lock of hypersort's: remove it, or give another directory", path);
+                               "%s: is not a lock of hypersort: remove it, or give another directory", path);
         }
         // Any other error means that this file system has no locks, and going on without a lock is better than stopping.
         const bool refused = fcntl(fd, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN);
@@ -298,7 +298,7 @@ static hsort_status find_or_begin(const struct file_in *in, const char *output,
         return status_fail(HSORT_IO, "%s: cannot be made: %s", checkpoint->directory, strerror(errno));
     // Whether or not its name ends with a slash: the new name stands in the directory around it, which must outlast a crash.
     if (made->directory && file_sync_directory(checkpoint_path(checkpoint, "../", path)) != 0)
-        return status_fail(HSORT_IO, "%s: the directory around it cannot be brought to disk: %s",
+        return status_fail(HSORT_IO, "%s: the directory around it cannot be synced to disk: %s",
                            checkpoint->directory, strerror(errno));
     TRY(take_lock(checkpoint));
     TRY(read_manifest(checkpoint_path(checkpoint, "manifest", path), text, &bytes));

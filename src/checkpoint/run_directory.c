@@ -146,7 +146,7 @@ static bool fault_with(enum fault_site site, int cause)
 hsort_status run_names_sync(const char *path)
 {
     if (fault_with(FAULT_COMMIT, EIO) || file_sync_directory(path) != 0)
-        return fail_with_cause(path, "its directory cannot be brought to disk");
+        return fail_with_cause(path, "its directory cannot be synced to disk");
     return HSORT_OK;
 }
 
@@ -163,7 +163,7 @@ hsort_status run_directory_find(struct run_directory *directory, const struct wr
     if (lstat(path, &facts) != 0)
         return fail_with_cause(path, "cannot be looked at");
     if (!S_ISDIR(facts.st_mode))
-        return status_fail(HSORT_IO, "%s: is no directory", path);
+        return status_fail(HSORT_IO, "%s: is not a directory", path);
     directory->device = facts.st_dev;
     directory->inode = facts.st_ino;
     if (directory->made)

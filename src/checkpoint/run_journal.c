@@ -245,7 +245,8 @@ hsort_status run_journal_open(const char *directory, int rank, struct run_journa
         TRY(begins_as_journal(journal->path, journal->fd, facts.st_size, &begins));
     errno = 0;
     if (!begins)
-        return status_fail(HSORT_IO, "%s: is no journal of hypersort's: remove it, or give another directory",
+        return status_fail(HSORT_IO,
+                           "%s: is not a journal of hypersort: remove it, or give another directory",
                            journal->path);
     if (facts.st_size >= JOURNAL_WORDS_BYTES) {
         journal->torn = !ends_with_newline(journal->fd, facts.st_size);

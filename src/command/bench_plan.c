@@ -22,7 +22,7 @@ static hsort_status take_size(struct bench_plan *plan, int i, const char *word)
 {
     uint64_t number;
     if (!number_parse(word, true, INT64_MAX / 16, &number))
-        return status_fail(HSORT_ARGUMENT, "--sizes: '%s' is no number of keys", word);
+        return status_fail(HSORT_ARGUMENT, "--sizes: '%s' is not a number of keys", word);
     plan->sizes[i] = (int64_t)number;
     return HSORT_OK;
 }
@@ -34,7 +34,7 @@ static hsort_status fail_word(const char *option, const char *word, const char *
     char hint[NEAREST_HINT];
     nearest_begin(&nearest, word, strlen(word));
     nearest_offer_all(&nearest, words + 1);
-    return status_fail(HSORT_ARGUMENT, "%s: '%s' is none of %s%s", option, word, words + 1,
+    return status_fail(HSORT_ARGUMENT, "%s: '%s' is not one of %s%s", option, word, words + 1,
                        nearest_hint(&nearest, "", hint));
 }
 

@@ -192,7 +192,7 @@ static hsort_status make_input(struct bench *b, void *to)
     }
     const struct engine_ops *ops = b->engine->ops;
     if (!ops->yardstick)
-        return status_fail(HSORT_INTERNAL, "the engine %s makes no keys", ops->name);
+        return status_fail(HSORT_INTERNAL, "the engine %s cannot make keys", ops->name);
     TRY(ops->yardstick->fill(b->engine, &b->input, b->first, b->count, to));
     return ops->stream_synchronize(b->engine, STREAM_WORK);
 }

@@ -17,7 +17,7 @@ static hsort_status complain_of_path(const struct cli_options *options, const ch
 {
     const size_t length = hdf5_place_lacks_path(name);
     const bool named = name[length] == ':' && name[length + 1] != '\0';
-    return cli_complain(options, "%.200s: of an HDF5 file name a group or a dataset, as %.*s:/%.100s%s%s%s",
+    return cli_complain(options, "%.200s: name a group or a dataset of this HDF5 file, as %.*s:/%.100s%s%s%s",
                         name, (int)(length < 100 ? length : 100), name, named ? &name[length + 1] : "NAME",
                         option ? "; for raw keys in a file of that name give " : "", option ? option : "",
                         option ? " raw" : "");
@@ -71,9 +71,9 @@ static hsort_status check_gensort(const struct cli_options *options)
 {
     if (options->command == CLI_GEN && (cli_is_given(options, "dist") || cli_is_given(options, "seed")))
         return cli_complain(
-            options, "--dist and --seed are not of --format gensort, whose records are those of gensort");
+            options, "--dist and --seed do not go with --format gensort, whose records are those of gensort");
     if (options->command == CLI_GEN && options->key)
-        return cli_complain(options, "--key is not of --format gensort, whose records are those of gensort");
+        return cli_complain(options, "--key does not go with --format gensort, whose records are those of gensort");
     if (options->command != CLI_CHECK)
         return HSORT_OK;
     if (options->key && options->against.count == 0)
@@ -96,10 +96,10 @@ static hsort_status resolve_gensort(struct cli_options *options)
     if (options->output_format == FILE_GENSORT && options->command == CLI_SORT && !options->gensort &&
         !options->key)
         return cli_complain(options,
-                            "--output-format gensort is of records, and lacks --format gensort or --key");
+                            "--output-format gensort is for records: it needs --format gensort or --key");
     if (!options->gensort &&
         (options->ascii || options->skewed || cli_is_given(options, "first") || options->summary))
-        return cli_complain(options, "-a, --skew, --first and --summary are of --format gensort");
+        return cli_complain(options, "-a, --skew, --first and --summary need --format gensort");
     if (!options->gensort)
         return HSORT_OK;
     TRY(check_gensort(options));
@@ -127,25 +127,25 @@ static hsort_status check_records(const struct cli_options *options)
                             CLI_RECORD_MOST);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (widths[i].bytes == 0 && cli_is_given(options, widths[i].name))
-            return cli_complain(options, "--%s: 0 bytes are no element", widths[i].name);
+            return cli_complain(options, "--%s: an element cannot have 0 bytes", widths[i].name);
     if (gathers && !options->by)
         return cli_complain(options, "--by INDEX is missing");
     if ((options->record_bytes > 0 && !gathers && !options->key) ||
         (makes && options->key && options->record_bytes == 0))
-        return cli_complain(options, "--record and --key: one lacks the other");
+        return cli_complain(options, "--record and --key need each other");
     if (options->key && options->reverse)
-        return cli_complain(options, "-r is of bare keys: write KEY:desc");
+        return cli_complain(options, "-r is for bare keys: write KEY:desc");
     if (options->unique && options->gensort && options->command == CLI_CHECK)
         return cli_complain(options,
                             "--format gensort: check counts its duplicates by itself, without --unique");
     if (options->key && options->type_given)
-        return cli_complain(options, "--type is of bare keys: records say theirs, raw ones in --key");
+        return cli_complain(options, "--type is for bare keys: records name their types, raw ones in --key");
     if (!options->values != !options->values_output && options->command != CLI_PLAN)
-        return cli_complain(options, "--values and -O: one lacks the other");
+        return cli_complain(options, "--values and -O need each other");
     if (options->value_bytes > 0 && !options->values)
         return cli_complain(options, "--value-bytes without --values");
     if (options->counts && options->command == CLI_CHECK && (options->key || options->against.count == 0))
-        return cli_complain(options, "--counts is of bare keys, and of --against OTHER");
+        return cli_complain(options, "--counts is for bare keys, with --against OTHER");
     if (options->counts && !options->unique)
         return cli_complain(options, "--counts without --unique");
     return HSORT_OK;
@@ -158,12 +158,12 @@ static hsort_status check_disk(const struct cli_options *options)
     size_t bytes;
     if (options->memory_size && cli_memory(&none, options, &bytes) != HSORT_OK) {
         status_clear(); // the line below says more
-        return cli_complain(options, "--memory: '%.128s' is no size, such as 8G, nor a part, such as 50%%",
+        return cli_complain(options, "--memory: '%.128s' is not a size, such as 8G, nor a part, such as 50%%",
                             options->memory_size);
     }
     if (options->temporary_limit == 0 && cli_is_given(options, "temp-limit"))
         return cli_complain(options,
-                            "--temp-limit: 0 is no size, such as 8G; without the option there is no limit");
+                            "--temp-limit: 0 is not a size, such as 8G; without the option there is no limit");
     return HSORT_OK;
 }
 

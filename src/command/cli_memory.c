@@ -34,12 +34,12 @@ hsort_status cli_memory(const struct comm *comm, const struct cli_options *optio
     if (length > 1 && length < sizeof digits && text[length - 1] == '%') {
         memcpy(digits, text, length - 1);
         if (!number_parse(digits, false, 100, &number) || number == 0)
-            return status_fail(HSORT_ARGUMENT, "--memory: '%s' is no part", text);
+            return status_fail(HSORT_ARGUMENT, "--memory: '%s' is not a part", text);
         *bytes = part_of_node(comm, number);
         return HSORT_OK;
     }
     if (!number_parse(text, true, SIZE_MAX, &number) || number == 0)
-        return status_fail(HSORT_ARGUMENT, "--memory: '%s' is no size", text);
+        return status_fail(HSORT_ARGUMENT, "--memory: '%s' is not a size", text);
     *bytes = (size_t)number;
     return HSORT_OK;
 }

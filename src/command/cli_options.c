@@ -284,7 +284,7 @@ static const char *option_hint(const struct cli_options *options, const char *wo
     if (strncmp(word, "--", 2) != 0)
         return hint;
     if (strncmp(word, "--desc", 6) == 0 && find_row(options->command, 'r'))
-        return ": -r is of bare keys, KEY:desc of records";
+        return ": -r is for bare keys, KEY:desc for records";
     nearest_begin(&nearest, word + 2, strcspn(word + 2, "="));
     for (int row = 0; row < ROWS; row++)
         if (cli_rows[row].commands & 1u << options->command)
@@ -365,7 +365,7 @@ static hsort_status take_files(int argc, char **argv, struct cli_options *option
     int files = 0;
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] == '\0')
-            return cli_complain(options, "'' is no %s", cli_commands[options->command].operand);
+            return cli_complain(options, "'' cannot be %s", cli_commands[options->command].operand);
         if (options->command == CLI_PLAN && i > 0 && isdigit((unsigned char)argv[i][0]))
             TRY(cli_add_ranks(argv[i], options));
         else
@@ -394,7 +394,7 @@ static hsort_status take_operands(int argc, char **argv, struct cli_options *opt
     if (options->command == CLI_SELECT && !options->at)
         return cli_complain(options, "--at PLACE is missing");
     if (options->nodes > 0 && options->ranks_per_node > 0)
-        return cli_complain(options, "--nodes and --ranks-per-node: one says the other");
+        return cli_complain(options, "--nodes and --ranks-per-node: give only one of them");
     TRY(cli_check_together(options));
     const bool beside = options->index || options->values;
     const enum cli_command command = options->command;
@@ -419,7 +419,7 @@ static hsort_status take_command(const char *word, struct cli_options *options)
         nearest_offer(&nearest, cli_commands[command].word, strlen(cli_commands[command].word));
     nearest_offer(&nearest, "help", 4);
     nearest_offer(&nearest, "version", 7);
-    return cli_complain(options, "'%.128s' is no command%s", word, nearest_hint(&nearest, "", hint));
+    return cli_complain(options, "'%.128s' is not a command%s", word, nearest_hint(&nearest, "", hint));
 }
 
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
@@ -436,7 +436,7 @@ static hsort_status take_page(const char *word, struct cli_options *options)
     CLI_PAGE_LIST(X)
 #undef X
     options->help = options->page != CLI_NO_PAGE;
-    return options->help ? HSORT_OK : cli_complain(options, "--generate: '%.128s' is no page", word);
+    return options->help ? HSORT_OK : cli_complain(options, "--generate: '%.128s' is not a page", word);
 }
 
 /* Take help and version, which stand in place of a command, or before the name of one. */

@@ -29,7 +29,7 @@ enum value_kind {
     X(FILES, "Files")         \
     X(PLACEMENT, "Placement") \
     X(TUNING, "Tuning")       \
-    X(RATES, "Rates, unless defaults will do")
+    X(RATES, "Rates, to replace the defaults")
 
 enum cli_group {
 #define X(name, heading) name,
@@ -40,13 +40,13 @@ enum cli_group {
 
 /* The environment variables that also decide how a command runs. X(name, what it says) */
 #define CLI_ENVIRONMENT_LIST(X)                                                            \
-    X("OMP_NUM_THREADS", "threads of each rank, unless --threads says it")                 \
+    X("OMP_NUM_THREADS", "threads of each rank, unless --threads is given")                 \
     X("CUDA_VISIBLE_DEVICES", "the GPUs that a rank may take; launchers and Slurm set it") \
-    X("MPICH_GPU_SUPPORT_ENABLED", "1: Cray MPICH and its like take GPU memory")           \
+    X("MPICH_GPU_SUPPORT_ENABLED", "1: Cray MPICH and its relatives can take GPU memory")           \
     X("TERM", "dumb: --progress draws no bar")                                             \
     X("OMPI_..., PMI_..., PMIX_..., SLURM_...",                                            \
-      "set by launchers: where there are none, help and errors of\n"                       \
-      "usage start no MPI")
+      "set by launchers; without them, help and usage errors start\n"                       \
+      "no MPI")
 
 /* How whole numbers may be written, for --help. */
 #define CLI_NUMBERS_TEXT                                                                                    \
@@ -54,7 +54,7 @@ enum cli_group {
     "T, as well as Ki or KiB and so on, in capitals or not, are powers of 1024."
 
 /* What --key takes. X(name, text) */
-#define CLI_KEY_TEXT "a key of a record, the first decides first; at most 8, together of at most 16 bytes"
+#define CLI_KEY_TEXT "a key of a record; the first key decides first. At most 8 keys, of at most 16 bytes together"
 #define CLI_KEY_LIST(X)                                                                         \
     X("NAME", "a field of a structured .npy file, or a dataset of an HDF5 group, g/a of a\n"    \
               "group in it; a.b of a structure, a[2] of an array in it. u1 u2 u4 u8 i1 i2\n"    \

@@ -80,7 +80,7 @@ static hsort_status read_places(struct select_run *run)
 {
     const int64_t total = run->in.count;
     if (total == 0)
-        return status_fail(HSORT_ARGUMENT, "%s: has no keys, and so no place to select", run->in.path);
+        return status_fail(HSORT_ARGUMENT, "%s: has no keys to select from", run->in.path);
     for (const char *at = run->options->at;; at++) {
         const size_t length = strcspn(at, ",");
         if (run->wanted == PLACES_MAX)
@@ -91,7 +91,7 @@ static hsort_status read_places(struct select_run *run)
         if (length >= PLACE_ROOM ||
             (!read_quantile(word, total, position) && !read_position(word, total, position)))
             return status_fail(HSORT_ARGUMENT,
-                               "--at: '%.40s' is no place of the %" PRId64
+                               "--at: '%.40s' is not a place of the %" PRId64
                                " keys of %.200s; they are 0 to %" PRId64 ", -1 to -%" PRId64
                                ", 0%% to 100%% with up to %d decimals",
                                word, total, run->in.path, total - 1, total, FRACTION_DIGITS);

@@ -11,7 +11,7 @@
 #include "src/files/number.h"
 
 #define CLI_NUMBERS                                                                              \
-    "; numbers are such as 1500, 1e6, 2^30, 1.5M; K M G T, as well as Ki or KiB and so on, are " \
+    "; numbers are written as 1500, 1e6, 2^30, 1.5M; K M G T, as well as Ki or KiB and so on, are " \
     "powers of 1024"
 
 /* ---- Numbers --------------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ hsort_status cli_add_ranks(const char *text, struct cli_options *options)
 {
     uint64_t number;
     if (!number_parse(text, true, 1 << 30, &number) || number == 0)
-        return cli_complain(options, "'%.128s' is no number of ranks (1 to 1G)", text);
+        return cli_complain(options, "'%.128s' is not a number of ranks (1 to 1G)", text);
     if (options->ranks_count == CLI_RANKS_MAX)
         return cli_complain(options, "more than %d numbers of ranks", CLI_RANKS_MAX);
     options->ranks[options->ranks_count++] = (int)number;
@@ -41,7 +41,7 @@ static hsort_status add_text(const struct option_row *row, const char *value, st
                              const struct cli_options *options)
 {
     if (value[0] == '\0')
-        return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
+        return cli_complain(options, "--%s: '' cannot be %s", row->name, row->value);
     if (texts->count == CLI_TEXTS_MAX)
         return cli_complain(options, "--%s: more than %d", row->name, CLI_TEXTS_MAX);
     texts->text[texts->count++] = value;
@@ -135,7 +135,7 @@ static hsort_status store_word(const struct option_row *row, const char *value, 
         // NumPy's >u8 is a number of 8 bytes, so u8, which is a byte, is not near it.
         if (!is_type || !strpbrk(value, "<>=|"))
             nearest_offer_all(&nearest, row->value);
-        return cli_complain(options, "--%s: '%.128s' is none of %s%s", row->name, value, row->value,
+        return cli_complain(options, "--%s: '%.128s' is not one of %s%s", row->name, value, row->value,
                             nearest_hint(&nearest, "", hint));
     }
     memcpy(field, &place, sizeof place);
@@ -156,7 +156,7 @@ hsort_status cli_store_value(const struct option_row *row, const char *value, st
         // fall through
     case TEXT:
         if (value[0] == '\0')
-            return cli_complain(options, "--%s: '' is no %s", row->name, row->value);
+            return cli_complain(options, "--%s: '' cannot be %s", row->name, row->value);
         *(const char **)field = value;
         return HSORT_OK;
     case TEXTS:
@@ -201,6 +201,6 @@ hsort_status cli_store_value(const struct option_row *row, const char *value, st
     // If the value is a number, but not one that this option takes, do not explain how numbers are written.
     const bool is_number = number_parse(value, true, UINT64_MAX, &number);
     return cli_complain(options, "--%s: '%.128s' is %s%s", row->name, value,
-                        is_number ? "too large, or too small" : "no number it can take",
+                        is_number ? "too large, or too small" : "not a number that it can take",
                         is_number || row->kind == GIGA || row->kind == MICRO ? "" : CLI_NUMBERS);
 }

@@ -211,7 +211,7 @@ static hsort_status refuse_common_file(struct comm *comm, const char *path)
     status = comm_gather(comm, (int64_t)checksum_add(CHECKSUM_START, name, strlen(name)), all);
     for (int rank = 0; rank < comm->rank && status == HSORT_OK; rank++)
         if (all[rank] == all[comm->rank])
-            status = status_fail(HSORT_ARGUMENT, "%s: is to be the output of rank %d, too", name, rank);
+            status = status_fail(HSORT_ARGUMENT, "%s: is the output of rank %d, too", name, rank);
     free(all);
     return comm_agree(comm, status);
 }

@@ -157,7 +157,7 @@ hsort_status launch_threads(const struct comm *comm, int wanted, int *threads)
     const bool from_environment = wanted == 0 && getenv("OMP_NUM_THREADS");
     *threads = from_environment ? omp_get_max_threads() : wanted;
     if (*threads > threads_max())
-        return status_fail(HSORT_ARGUMENT, "%s: %d threads, on this machine at most %d",
+        return status_fail(HSORT_ARGUMENT, "%s: %d threads; this machine allows at most %d",
                            from_environment ? "OMP_NUM_THREADS" : "--threads", *threads, threads_max());
     if (*threads == 0)
         *threads = omp_get_num_procs() / comm->node_size;

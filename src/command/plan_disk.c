@@ -105,7 +105,7 @@ void plan_disk_print(const struct plan_disk *disk, int i)
            progress_size((int64_t)of->memory_bytes, memory),
            progress_size((int64_t)forecast->fixed_bytes, fixed));
     if (of->lacks[0])
-        printf("  the disk   does not do: %s\n", of->lacks);
+        printf("  the disk   cannot be used: %s\n", of->lacks);
     else if (!forecast->by_disk)
         printf("  the disk   is not needed%s\n",
                of->any_memory ? " if a GPU has that memory: --device-memory says what it has" : "");
@@ -120,7 +120,7 @@ void plan_disk_print(const struct plan_disk *disk, int i)
                seconds[HSORT_PHASE_LOCAL_SORT], seconds[HSORT_PHASE_EXCHANGE], seconds[HSORT_PHASE_MERGE],
                forecast->cost.total_seconds);
     if (forecast->by_disk)
-        printf("             %sthe rows are of memory that does\n",
+        printf("             %sthe other rows assume enough memory\n",
                forecast->cost.total_seconds > 0 ? "" : "how long that takes: --disk DIR; ");
 }
 

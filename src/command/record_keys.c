@@ -70,7 +70,7 @@ static hsort_status find_column(const struct file_in *file, const char *word, st
         return status_fail(HSORT_ARGUMENT, "%s: has columns of 0 bytes", file->path);
     const uint64_t columns = element->bytes / found->bytes;
     if (!number_parse(word, false, columns - 1, &column))
-        return status_fail(HSORT_ARGUMENT, "%s: --key: '%.64s' is no column; they are 0 to %llu", file->path,
+        return status_fail(HSORT_ARGUMENT, "%s: --key: '%.64s' is not a column; they are 0 to %llu", file->path,
                            word, (unsigned long long)(columns - 1));
     found->offset = (size_t)column * found->bytes;
     return HSORT_OK;
@@ -87,7 +87,7 @@ static hsort_status find_npy(const struct file_in *file, const char *word, hsort
     if (!is_key_dtype(&found, field))
         return status_fail(
             HSORT_ARGUMENT,
-            "%s: field '%.64s' has dtype '%s', which is no key; u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 M8 m8, b1, "
+            "%s: field '%.64s' has dtype '%s', which is not a key; u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 M8 m8, b1, "
             "S1 to S16 and V1 to V16 are",
             file->path, word, found.dtype);
     return HSORT_OK;
@@ -123,7 +123,7 @@ static hsort_status read_raw(const char *path, size_t record_bytes, char *word, 
         !read_raw_type(type, field))
         return status_fail(
             HSORT_ARGUMENT,
-            "%s: --key: '%.64s%s%.64s' is no key of a raw record; they are @OFFSET:TYPE, of" RECORD_KEY_TYPES
+            "%s: --key: '%.64s%s%.64s' is not a key of a raw record; they are @OFFSET:TYPE, of" RECORD_KEY_TYPES
             ", these with > behind them, bytes1 to bytes16",
             path, word, type ? ":" : "", type ? type : "");
     field->offset = (size_t)offset;
@@ -178,7 +178,7 @@ static hsort_status parse_keys(const char *text, const char *path, const struct 
             break;
     }
     if (keys->key_bytes > HSORT_KEY_BYTES_MAX)
-        return status_fail(HSORT_ARGUMENT, "%s: --key: the keys have %d bytes together, %d can be", path,
+        return status_fail(HSORT_ARGUMENT, "%s: --key: the keys have %d bytes together; at most %d are allowed", path,
                            keys->key_bytes, HSORT_KEY_BYTES_MAX);
     return HSORT_OK;
 }
@@ -189,7 +189,7 @@ hsort_status record_keys_parse(const char *text, const struct file_in *file, str
         return status_fail(HSORT_ARGUMENT, "%s: has records of %zu bytes; %d can be sorted", file->path,
                            file->element.bytes, CLI_RECORD_MOST);
     if (file->is_key)
-        return status_fail(HSORT_ARGUMENT, "%s: has plain keys, which --key is not for: sort them without it",
+        return status_fail(HSORT_ARGUMENT, "%s: has plain keys: leave out --key",
                            file->path);
     return parse_keys(text, file->path, file, file->element.bytes, keys);
 }

@@ -81,7 +81,7 @@ static hsort_status check_apart(const struct record_run *run, const char *const 
             TRY(file_output_name_of(paths[i], run->comm->rank, &run->values.in, names[i]));
         for (int before = 0; before < i; before++)
             if (paths[before] && strcmp(names[before], names[i]) == 0)
-                return status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", paths[i]);
+                return status_fail(HSORT_ARGUMENT, "%s: is named for two outputs", paths[i]);
         uint64_t both[2] = {0, 0};
         digest_add_bytes(names[i], strlen(names[i]), 0, both);
         digest[i] = file_is_pattern(paths[i]) ? both[0] | 1 : 0;

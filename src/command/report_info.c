@@ -200,9 +200,8 @@ static hsort_status print_kinds(const struct info_report *report)
     if (!room)
         return status_fail(HSORT_HOST_MEMORY, "no memory to describe %d ranks", report->ranks);
     sort_into_kinds(report, kinds, room);
-    printf("paths        of pairs of ranks: least, median and most of those measured, each way, both ways at "
-           "once;\n"
-           "             latency of 64 bytes; --verbose names the pairs\n");
+    printf("paths        between pairs of ranks: least, median and most of those measured, each way while both ways\n"
+           "             are busy; latency of 64 bytes; --verbose names the pairs\n");
     for (int k = 0; k < KINDS; k++) {
         if (kinds[k].pairs == 0)
             continue;
@@ -280,13 +279,13 @@ static void print_speeds(const struct info_report *report)
     if (report->not_measured[0] != '\0') {
         printf("GB/s         not measured: %s\n", report->not_measured);
     } else if (all) {
-        printf("GB/s         of each pair of ranks, each way, both ways at once\n");
+        printf("GB/s         of each pair of ranks, each way while both ways are busy\n");
         print_table(report, gb_per_second);
         printf("latency      of each pair of ranks, us, 64 bytes each way\n");
         print_table(report, latency_us);
     } else {
-        printf("GB/s         each way, both ways at once, and latency; of neighbours and of ranks half of "
-               "all apart\n");
+        printf("GB/s         each way while both ways are busy, and latency; of neighbours, and of ranks half "
+               "of all ranks apart\n");
         for (int pair = 0; pair < ranks * ranks; pair++)
             if (pair % ranks > pair / ranks && report->speeds[pair].bytes_per_second > 0)
                 printf("%9d-%-6d %8.2f GB/s %8.2f us, %s\n", pair / ranks, pair % ranks,

@@ -17,7 +17,7 @@ void report_kept(const struct report_kept *kept, const hsort_stats *stats)
     else
         printf("resumed      with %s of the output kept", output);
     if (kept->dealt > 0)
-        printf(", %" PRId64 " of them dealt out", kept->dealt);
+        printf(", and %" PRId64 " pieces of the result dealt out", kept->dealt);
     printf("\n");
 }
 

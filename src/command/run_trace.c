@@ -31,7 +31,7 @@ static hsort_status check_other_outputs(const struct cli_options *options, int r
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         for (int rank = 0; others[i] && rank < (file_is_pattern(others[i]) ? ranks : 1); rank++)
             if (file_output_name_of(others[i], rank, NULL, other) == HSORT_OK && strcmp(other, name) == 0)
-                return status_fail(HSORT_ARGUMENT, "%s: is to be two outputs at once", options->trace);
+                return status_fail(HSORT_ARGUMENT, "%s: is named for two outputs", options->trace);
     status_clear(); // a name that cannot be used is reported when that output is opened
     return HSORT_OK;
 }

@@ -115,7 +115,7 @@ static hsort_status refuse_direct(struct block_file *file, int cause)
     atomic_store(&file->direct, false);
     if (!file->must)
         return HSORT_OK;
-    return status_fail(HSORT_IO, "%s: its file system refuses O_DIRECT: %s; '--direct-io auto' does without",
+    return status_fail(HSORT_IO, "%s: its file system refuses O_DIRECT: %s; '--direct-io auto' works without",
                        file->path, strerror(cause));
 }
 

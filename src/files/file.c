@@ -178,8 +178,8 @@ static hsort_status take_layouts(const struct key_layout *layout, struct file_in
         part->count = header->count;
         if (header->count >
             INT64_MAX / key_bytes - file->count) // before the sum, whose bytes can overflow
-            return status_fail(HSORT_ARGUMENT, "%s: with it there are more keys than 64-bit offsets",
-                               part->path);
+            return status_fail(HSORT_ARGUMENT,
+                               "%s: with it there are more keys than 64-bit offsets can reach", part->path);
         file->count += header->count;
         swapped = swapped || part->swapped;
         odd = odd || header->data_offset % key_bytes != 0;

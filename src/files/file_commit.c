@@ -52,7 +52,7 @@ hsort_status file_sync(const char *path, int fd)
     const int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : bring_to_disk(fd), cause = errno;
     if (!failed)
         return HSORT_OK;
-    status_fail(HSORT_IO, "%s: cannot be brought to disk: %s", path, strerror(cause));
+    status_fail(HSORT_IO, "%s: cannot be synced to disk: %s", path, strerror(cause));
     errno = cause;
     return HSORT_IO;
 }
@@ -179,7 +179,7 @@ static hsort_status publish(const struct file_out *file, struct naming *naming)
         return status_fail(HSORT_IO, "%s: cannot be given its name: %s", file->path, strerror(errno));
     naming->published = true;
     if (file_sync_directory(file->path) != 0)
-        return status_fail(HSORT_IO, "%s: is whole, but its directory cannot be brought to disk: %s",
+        return status_fail(HSORT_IO, "%s: is whole, but its directory cannot be synced to disk: %s",
                            file->path, strerror(errno));
     return HSORT_OK;
 }

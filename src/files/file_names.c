@@ -97,7 +97,8 @@ static hsort_status find_output(const char *pattern, int rank, const struct file
     if (is_link && !realpath(path, chosen)) {
         const char *cause = strerror(errno);
         return status_fail(HSORT_IO, "%s: cannot follow the link: %s", path,
-                           stat(path, there) == 0 ? "it leads to what has no name, such as a pipe" : cause);
+                           stat(path, there) == 0 ? "it leads to something without a name, such as a pipe"
+                                                  : cause);
     }
     if (!is_link)
         strcpy(chosen, path);

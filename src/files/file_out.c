@@ -150,8 +150,8 @@ static hsort_status create_temporary(const struct file_target *target, int rank,
 {
     const int64_t key_bytes = (int64_t)file->key_bytes;
     if (file->count > (INT64_MAX - NPY_HEADER_ROOM - file->data_offset) / key_bytes)
-        return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are beyond 64-bit offsets", target->path,
-                           file->count);
+        return status_fail(HSORT_ARGUMENT, "%s: %" PRId64 " keys are more than 64-bit offsets can reach",
+                           target->path, file->count);
     const int64_t bytes = file->data_offset + file->count * key_bytes;
     TRY(choose_names(target, rank, temporary, tag, file, names));
     file_guard_begin(file->guard, names->temporary, temporary ? FILE_STOP_SIGNALS : 0);
@@ -176,7 +176,7 @@ static hsort_status create_temporary(const struct file_target *target, int rank,
     TRY(reserved);
     TRY(block_write_cached(names->path, file->fd, 0, (size_t)file->data_offset, header));
     if (temporary && file_sync_directory(names->temporary) != 0) // what is to be resumed must outlast a crash
-        return status_fail(HSORT_IO, "%s: its directory cannot be brought to disk: %s", names->path,
+        return status_fail(HSORT_IO, "%s: its directory cannot be synced to disk: %s", names->path,
                            strerror(errno));
     return HSORT_OK;
 }

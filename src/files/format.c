@@ -227,7 +227,7 @@ hsort_status file_check_start(const char *path, int fd, enum file_format format,
     TRY(block_read_cached(path, fd, 0, bytes < START_MOST ? (size_t)bytes : START_MOST, start));
     for (int i = 0; i < FOREIGN; i++)
         if (foreign[i].start && memcmp(start, foreign[i].start, strlen(foreign[i].start)) == 0)
-            return status_fail(HSORT_FORMAT, "%s: begins as a %s file does; if its keys are raw, say %s",
-                               path, foreign[i].suffix, raw_word ? raw_word : "--format raw");
+            return status_fail(HSORT_FORMAT, "%s: begins like a %s file; if its keys are raw, say %s", path,
+                               foreign[i].suffix, raw_word ? raw_word : "--format raw");
     return HSORT_OK;
 }

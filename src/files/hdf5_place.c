@@ -57,7 +57,7 @@ hsort_status hdf5_place_parse(const char *text, struct hdf5_place *place)
     const char *border = find_border(text);
     const size_t length = border ? (size_t)(border - text) : 0;
     if (!border || length >= sizeof place->file || !copy_path(border + 1, place->path))
-        return status_fail(HSORT_ARGUMENT, "%.200s: is no FILE:/PATH, or is too long", text);
+        return status_fail(HSORT_ARGUMENT, "%.200s: is not a FILE:/PATH, or is too long", text);
     memcpy(place->file, text, length);
     place->file[length] = '\0';
     return HSORT_OK;

@@ -40,7 +40,7 @@ static hsort_status fail_unknown(const char *text)
     nearest_begin(&nearest, text, strcspn(text, ":"));
     for (int d = 0; d < INPUTS; d++)
         nearest_offer(&nearest, distributions[d].word, strlen(distributions[d].word));
-    return status_fail(HSORT_ARGUMENT, "'%.64s' is no distribution%s; there are %s", text,
+    return status_fail(HSORT_ARGUMENT, "'%.64s' is not a distribution%s; there are %s", text,
                        nearest_hint(&nearest, "", hint), words);
 }
 

@@ -40,7 +40,7 @@ hsort_status npy_header_bytes(const char *path, const unsigned char *head, size_
     if (bytes == 0)
         return status_fail(HSORT_FORMAT, "%s: is empty, not even a .npy header", path);
     if (bytes < sizeof magic || memcmp(head, magic, sizeof magic) != 0)
-        return status_fail(HSORT_FORMAT, "%s: is no .npy file: it does not begin with \\x93NUMPY", path);
+        return status_fail(HSORT_FORMAT, "%s: is not a .npy file: it does not begin with \\x93NUMPY", path);
     if (bytes < VERSION_BYTES)
         return status_fail(HSORT_FORMAT, "%s: .npy header cut off after %zu bytes", path, bytes);
     const unsigned major = head[6], minor = head[7];
@@ -112,7 +112,7 @@ static hsort_status parse_key_descr(struct npy_text *text, struct dictionary *di
     if (!read_key_type(descr, dictionary))
         return status_fail(
             HSORT_FORMAT,
-            "%s: dtype '%s' is no key type; |u1 |i1 <u2 <i2 <f2 <u4 <i4 <f4 <u8 <i8 <f8 and their > "
+            "%s: dtype '%s' is not a key type; |u1 |i1 <u2 <i2 <f2 <u4 <i4 <f4 <u8 <i8 <f8 and their > "
             "forms are%s",
             text->path, npy_printable(descr, shown),
             is_sorted_by_column(text, descr) ? "; --key 0 sorts it" : "");

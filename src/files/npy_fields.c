@@ -63,7 +63,7 @@ static hsort_status take_scalar(struct npy_text *text, struct npy_field *field)
     char shown[32];
     TRY(npy_take_string(text, &word));
     if (word.length >= 2 && word.begin[1] == 'O')
-        return status_fail(HSORT_FORMAT, "%s: dtype '%s' is of Python objects, which cannot be moved",
+        return status_fail(HSORT_FORMAT, "%s: dtype '%s' has Python objects, which cannot be moved",
                            text->path, npy_printable(word, shown));
     if (!read_scalar(word, field))
         return status_fail(HSORT_FORMAT, "%s: dtype '%s' is not known", text->path,
@@ -237,7 +237,7 @@ static hsort_status find_entry(struct search *search, struct entry *found)
     const char *advice = "";
     size_t longest = 0, offset = 0;
     if (!npy_take(&text, "["))
-        return status_fail(HSORT_ARGUMENT, "%s: has no field '%.64s': '%.*s' is no structure", text.path,
+        return status_fail(HSORT_ARGUMENT, "%s: has no field '%.64s': '%.*s' is not a structure", text.path,
                            search->name, (int)(search->rest - search->name - 1), search->name);
     for (; !npy_take(&text, "]"); npy_take(&text, ",")) {
         TRY(take_entry(&text, 0, &entry));
@@ -278,7 +278,7 @@ static hsort_status take_places(struct search *search, const struct entry *entry
                                text.path, search->name, (int)(search->rest - search->name), search->name,
                                i + 1 < entry->dimensions ? "[0][0]" : "[0]");
         if (entry->extent[i] == 0)
-            return status_fail(HSORT_ARGUMENT, "%s: '%.64s': '%.*s' is an array of nothing", text.path,
+            return status_fail(HSORT_ARGUMENT, "%s: '%.64s': '%.*s' is an array without elements", text.path,
                                search->name, (int)(search->rest - search->name), search->name);
         text.at++;
         if (npy_take_extent(&text, &place) != HSORT_OK || !npy_take(&text, "]") ||

@@ -45,7 +45,7 @@ static hsort_status check_request(hsort_context *ctx, hsort_type type, const voi
     TRY(context_check_keys(ctx, (int)hsort_type_bytes(type), "keys", keys, count));
     if (!result || !STRUCT_SIZE_IS_KNOWN(hsort_check_result, result->struct_size))
         return status_fail(HSORT_ARGUMENT,
-                           "result: is NULL, or its struct_size is none of an hsort_check_result");
+                           "result: is NULL, or its struct_size is not that of an hsort_check_result");
     TRY(ctx->engine->ops->space_of(ctx->engine, count > 0 ? keys : NULL, &space));
     if (space == SPACE_ENGINE)
         return HSORT_OK;

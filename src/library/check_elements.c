@@ -41,7 +41,7 @@ static hsort_status check_arrays(const struct element_check *c, const hsort_chec
     return result && STRUCT_SIZE_IS_KNOWN(hsort_check_result, result->struct_size)
                ? HSORT_OK
                : status_fail(HSORT_ARGUMENT,
-                             "result: is NULL, or its struct_size is none of an hsort_check_result");
+                             "result: is NULL, or its struct_size is not that of an hsort_check_result");
 }
 
 static size_t piece_room(const struct element_check *c, int which)

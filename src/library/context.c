@@ -46,7 +46,7 @@ hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const c
     // No sum of counts, in bytes, may leave 63 bits.
     const int64_t most = INT64_MAX / width / ctx->comm.size;
     if (count < 0 || count > most)
-        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld keys: 0 to %lld can be", name,
+        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld keys; 0 to %lld are allowed", name,
                            (long long)count, (long long)most);
     if (count > 0 && !keys)
         return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
@@ -144,7 +144,7 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: no transport %d", (int)o->transport);
     if (o->peer_memory >= HSORT_CHOICES || o->shared_memory >= HSORT_CHOICES ||
         o->mpi_device_pointers >= HSORT_CHOICES)
-        return status_fail(HSORT_ARGUMENT, "options: a choice that is none of AUTO, OFF, ON");
+        return status_fail(HSORT_ARGUMENT, "options: a choice is not AUTO, OFF or ON");
     if (o->binding < HSORT_BINDING_AUTO || o->binding >= HSORT_BINDINGS)
         return status_fail(HSORT_ARGUMENT, "options: no binding %d", (int)o->binding);
     if (o->overwrite_input != 0 && o->overwrite_input != 1)
@@ -153,10 +153,10 @@ static hsort_status check_options(const hsort_options *o)
         return status_fail(HSORT_ARGUMENT, "options: keep_host_memory is %d, not 0 or 1",
                            o->keep_host_memory);
     if (o->trace_spans < 0 || o->trace_spans > TRACE_SPANS_MAX)
-        return status_fail(HSORT_ARGUMENT, "options: a trace of %lld spans, at most 2^32",
+        return status_fail(HSORT_ARGUMENT, "options: a trace of %lld spans; at most 2^32 are allowed",
                            (long long)o->trace_spans);
     if (o->threads < 0 || o->threads > threads_max())
-        return status_fail(HSORT_ARGUMENT, "options: %d threads, on this machine at most %d", o->threads,
+        return status_fail(HSORT_ARGUMENT, "options: %d threads; this machine allows at most %d", o->threads,
                            threads_max());
     return HSORT_OK;
 }
@@ -339,7 +339,9 @@ static hsort_status refuse_communicator(MPI_Comm comm)
     if (comm == MPI_COMM_NULL)
         return status_fail(HSORT_ARGUMENT, "hsort_create: the communicator is MPI_COMM_NULL");
     if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
-        return status_fail(HSORT_ARGUMENT, "hsort_create: an intercommunicator, wanted an intracommunicator");
+        return status_fail(
+            HSORT_ARGUMENT,
+            "hsort_create: the communicator is an intercommunicator, not an intracommunicator");
     return HSORT_OK;
 }
 

@@ -187,7 +187,7 @@ static hsort_status make_cut_tables(struct disk_cuts *c)
     if (!c->fences || !c->fence || !c->fence_count || !c->position || !c->fence_cut || !c->out_lengths ||
         !c->out_places || !c->in_lengths || !c->in_places || !c->received || !c->begin || !c->end ||
         !c->count || !c->window || !c->last || fault_hit(FAULT_ALLOC))
-        return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld runs of %lld", (long long)c->runs,
+        return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld of %lld runs", (long long)c->runs,
                            (long long)plan->parts);
     set_lengths(c);
     TRY(run_cuts_open(c->comm, c->runs, fence_cuts_at_once(c->borders), &c->fence_tables));
@@ -228,7 +228,7 @@ static hsort_status load_fences(const struct disk_cuts *c, int64_t run, char *to
     if (fences_checksum(to, (size_t)c->fence_count[run] * c->plan->element_bytes) ==
         c->plan->runs[number].fences)
         return HSORT_OK;
-    return status_fail(HSORT_IO, "the runs are not as they were made: the fences of run %lld are others",
+    return status_fail(HSORT_IO, "the runs are not as they were made: the fences of run %lld have changed",
                        (long long)number);
 }
 

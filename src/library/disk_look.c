@@ -213,7 +213,7 @@ static hsort_status narrow_once(struct samples *s, struct run_cuts *tables, int6
     free(s->code);
     s->code = NULL;
     if (status == HSORT_OK && count_ranges(s) >= elements)
-        return status_fail(HSORT_INTERNAL, "samples of runs do not narrow where they are cut");
+        return status_fail(HSORT_INTERNAL, "samples of runs do not narrow their cuts");
     return status;
 }
 

@@ -7,7 +7,7 @@ hsort_status element_check_array(const hsort_context *ctx, const char *name, con
     // No sum of counts, in bytes of the largest elements, may leave 63 bits.
     const int64_t most = INT64_MAX / (2 * ELEMENT_BYTES_MAX) / ctx->comm.size;
     if (count < 0 || count > most)
-        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld elements: 0 to %lld can be", name,
+        return status_fail(HSORT_ARGUMENT, "%s: a count of %lld elements; 0 to %lld are allowed", name,
                            (long long)count, (long long)most);
     if (count > 0 && !array)
         return status_fail(HSORT_ARGUMENT, "%s is NULL, but its count is %lld", name, (long long)count);
@@ -20,7 +20,7 @@ hsort_status element_check_bytes(size_t element_bytes)
 {
     return element_bytes >= 1 && element_bytes <= ELEMENT_BYTES_MAX
                ? HSORT_OK
-               : status_fail(HSORT_ARGUMENT, "elements of %zu bytes: 1 to %d can be", element_bytes,
+               : status_fail(HSORT_ARGUMENT, "elements of %zu bytes; 1 to %d are allowed", element_bytes,
                              ELEMENT_BYTES_MAX);
 }
 
@@ -67,8 +67,9 @@ static hsort_status check_field(const hsort_field *field, int i, size_t record_b
     if (field->order != HSORT_ASCENDING && field->order != HSORT_DESCENDING)
         return status_fail(HSORT_ARGUMENT, "field %d: no order %d", i, (int)field->order);
     if (field->bytes < 0 || field->bytes > HSORT_KEY_BYTES_MAX)
-        return status_fail(HSORT_ARGUMENT, "field %d of %d bytes: 1 to %d can be, or 0 for those of its type",
-                           i, field->bytes, HSORT_KEY_BYTES_MAX);
+        return status_fail(HSORT_ARGUMENT,
+                           "field %d of %d bytes; 1 to %d are allowed, or 0 for a number of its type", i,
+                           field->bytes, HSORT_KEY_BYTES_MAX);
     if (field->big_endian != 0 && field->big_endian != 1)
         return status_fail(HSORT_ARGUMENT, "field %d: big_endian is %d, not 0 or 1", i, field->big_endian);
     if (record_bytes == SIZE_MAX && field->offset != 0)
@@ -93,7 +94,7 @@ hsort_status element_take_fields(struct element_order *order, const hsort_field 
 {
     int key_bytes = 0;
     if (field_count < 1 || field_count > HSORT_FIELDS_MAX || !fields)
-        return status_fail(HSORT_ARGUMENT, "%d fields at %p: 1 to %d can be", field_count,
+        return status_fail(HSORT_ARGUMENT, "%d fields at %p; 1 to %d are allowed", field_count,
                            (const void *)fields, HSORT_FIELDS_MAX);
     for (int i = 0; i < field_count; i++) {
         const size_t bytes =
@@ -104,7 +105,7 @@ hsort_status element_take_fields(struct element_order *order, const hsort_field 
         key_bytes += (int)bytes;
     }
     if (key_bytes > HSORT_KEY_BYTES_MAX)
-        return status_fail(HSORT_ARGUMENT, "fields of %d bytes together: %d can be", key_bytes,
+        return status_fail(HSORT_ARGUMENT, "fields of %d bytes together; at most %d are allowed", key_bytes,
                            HSORT_KEY_BYTES_MAX);
     order->field_count = field_count;
     return HSORT_OK;

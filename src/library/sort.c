@@ -107,7 +107,7 @@ static hsort_status agree_on_plan(struct sort *s)
     }
     s->fits = most_in <= s->capacity;
     if (s->source && (!s->fits || most_out > s->capacity))
-        return comm_agree(comm, status_fail(HSORT_INTERNAL, "streams of keys that are not spread evenly"));
+        return comm_agree(comm, status_fail(HSORT_INTERNAL, "the keys of streams are not spread evenly"));
     s->any_target_fits = most_out <= s->capacity;
     choose_exchanges(s);
     return HSORT_OK;

@@ -84,11 +84,11 @@ static hsort_status find_own_slot(struct passes *p, int64_t *slot)
     if (*slot > 0)
         return HSORT_OK;
     need = free_bytes_for(need);
-    return status_fail(hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY
-                                                                     : HSORT_HOST_MEMORY,
-                       "%s of engine memory do not do for %lld %s: two passes take at least %zu bytes (%s)",
-                       size_text(have, has), (long long)most_elements(p->s),
-                       p->s->elements ? "elements" : "keys", need, size_option_text(need, takes));
+    return status_fail(
+        hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY : HSORT_HOST_MEMORY,
+        "%s of engine memory are too little for %lld %s: two passes take at least %zu bytes (%s)",
+        size_text(have, has), (long long)most_elements(p->s), p->s->elements ? "elements" : "keys", need,
+        size_option_text(need, takes));
 }
 
 /* Agree on the slot size, and find how many runs and segments every rank has. Collective. */

@@ -1,5 +1,5 @@
-/* Checkpoints over several ranks: what some ranks marked any number of others read; what a killed run left goes; a failure at
- * any step leaves the checkpoint before. */
+/* Checkpoints over several ranks: what some ranks have marked, any number of other ranks reads; what a killed run left is removed; a
+ * failure at any step leaves the checkpoint as it was before. */
 #include "tests/checkpoint/checkpoints.h"
 #include "kernels/base/fault.h"
 #include "tests/support/faults.h"
@@ -59,7 +59,7 @@ static void test_made_directory(void)
         snprintf(work.directory, sizeof work.directory, "%s%s", in_dir("made"), slash ? "/" : "");
         CHECK(watch_fsync(in_dir("")), "the directory around it");
         expect_team(&comm, HSORT_OK, open_work(&comm, &work, &checkpoint), work.directory);
-        CHECK(comm.rank != 0 || watched_is_synced, "%s: its name is not brought to disk", work.directory);
+        CHECK(comm.rank != 0 || watched_is_synced, "%s: its name is not synced to disk", work.directory);
         checkpoint_remove(&comm, &checkpoint);
         checkpoint_close(&checkpoint);
         MPI_Barrier(comm.world);
@@ -218,7 +218,7 @@ static bool has_ranges(const struct checkpoint *checkpoint, int ranges)
 }
 
 /* A second mark fails at every passage of a site: the first must be there, in this process and for the next start, or, if only
- * the directory could not be brought to disk after the rename, both. Marked once more, if `again`, both are there. */
+ * the directory could not be synced to disk after the rename, both. Marked once more, if `again`, both are there. */
 static void test_failing_mark(enum fault_site site, bool again)
 {
     const struct work work = make_work(HSORT_U32);

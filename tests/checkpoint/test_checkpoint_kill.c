@@ -1,5 +1,5 @@
 /* A checkpoint under SIGKILL: a child of this process does one step of it and is killed before its 1st, 2nd, ... call that
- * changes a file, and in the middle of a write, until it comes through. After each, the next start must find the state before
+ * changes a file, and in the middle of a write, until it comes through. After each kill, the next start must find the state before
  * or after the step, whole, and nothing else in the directory. */
 #include "tests/checkpoint/killed_calls.h"
 

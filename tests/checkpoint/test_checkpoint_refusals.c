@@ -1,4 +1,4 @@
-/* A checkpoint that is not of the same work, damaged, out of sight, or another command's is refused, in words of its own, on
+/* A checkpoint that is of other work, damaged, out of sight, or another command's is refused, each in words of its own, on
  * every rank, and nothing in its directory is changed. */
 #include <signal.h>
 #include <stdarg.h>
@@ -389,7 +389,7 @@ static void test_users_files(void)
     CHECK(access(in_dir("checkpoint/made-through-a-link"), F_OK) != 0, "the link was followed");
     CHECK(comm.rank != 0 || unlink(in_dir("checkpoint/.hypersort-lock")) == 0, "unlink");
     put_file(in_dir("checkpoint/.hypersort-lock"), "mine", 4);
-    refuse(&work, HSORT_IO, ".hypersort-lock: is no lock of hypersort's");
+    refuse(&work, HSORT_IO, ".hypersort-lock: is not a lock of hypersort");
     MPI_Barrier(comm.world);
     if (comm.rank == 0)
         nftw(work.directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

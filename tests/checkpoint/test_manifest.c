@@ -1,6 +1,6 @@
-/* The manifest as text: what is written is read back the same; what is not, in any byte, line or number, is refused with
- * one line that says what to do, leaves the checkpoint alone, and never crashes. The checksum is counted here again, from its
- * definition, so that texts can be made that are wrong in nothing but what they say. */
+/* The manifest as text: what is written is read back the same. A text that is wrong in any byte, line or number is refused with
+ * one line that says what to do, leaves the checkpoint alone, and never causes a crash. The checksum is computed here again, from its
+ * definition, so that texts can be made that are wrong only in what they say. */
 #include "tests/support/check.h"
 #include "src/checkpoint/manifest.h"
 #include "kernels/base/status.h"

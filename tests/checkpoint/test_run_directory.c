@@ -1,5 +1,5 @@
-/* A directory of runs: made, found again, begun anew, seen by others, cleaned and removed. What is there after each failure is looked
- * at, too: a plan is there whole or not at all, and files that are not ours stay. */
+/* A directory of runs: made, found again, begun anew, seen by others, cleaned and removed. The test also looks at what is there after
+ * each failure: a plan is there whole or not at all, and files that are not ours stay. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -138,7 +138,7 @@ static void test_find(void)
     fault_set(FAULT_WRITE, 1);
     check_line(run_directory_find(&directory, &good), "/full", "cannot be made");
     fault_set(FAULT_COMMIT, 1);
-    check_line(run_directory_find(&directory, &good), "/full", "cannot be brought to disk");
+    check_line(run_directory_find(&directory, &good), "/full", "cannot be synced to disk");
     fault_set(FAULT_COMMIT, 1); // the name of one that was there is on disk
     expect_ok(run_directory_find(&directory, &good), "one that was there");
     fault_set(FAULT_COMMIT, 0);
@@ -146,12 +146,12 @@ static void test_find(void)
 #endif
     put("", "file", "");
     directory = directory_of("file");
-    check_line(run_directory_find(&directory, &good), "/file", "is no directory");
+    check_line(run_directory_find(&directory, &good), "/file", "is not a directory");
     char link_path[PATH_MAX];
     snprintf(link_path, sizeof link_path, "%s", in_root("link", ""));
     CHECK(symlink(in_root("new", ""), link_path) == 0, "symlink");
     directory = directory_of("link");
-    check_line(run_directory_find(&directory, &good), "/link", "is no directory");
+    check_line(run_directory_find(&directory, &good), "/link", "is not a directory");
     CHECK(unlink(link_path) == 0, "unlink");
     drop("file");
     drop("new");

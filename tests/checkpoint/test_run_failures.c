@@ -1,5 +1,5 @@
 /* Failures while runs are made: every fault site that is passed, on the first and on the last rank, and a disk that is full. All
- * ranks hear of it, nobody hangs, and the next call goes on with what is made. So it does after one that could not see all of it. */
+ * ranks hear of it, nobody hangs, and the next call goes on with what is made, even after a call that could not see all of it. */
 #include <errno.h>
 #include <sys/mount.h>
 #include "tests/checkpoint/runs.h"

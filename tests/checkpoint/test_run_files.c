@@ -1,5 +1,5 @@
-/* Runs of a sort as files: what ranks write is what all read, and what a call has made the next one finds, on other ranks and in
- * other directories. */
+/* The runs of a sort as files: what some ranks write, all ranks read; and what one call has made, the next one finds, on other ranks
+ * and in other directories. */
 #include <fnmatch.h>
 #include <pthread.h>
 #include <sys/resource.h>

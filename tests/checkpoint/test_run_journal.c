@@ -1,6 +1,6 @@
-/* The texts about runs: what is written is read back the same; what is not, in any byte, line or number, is no plan and no line.
- * Checksums are counted here again, from their definition, so that texts can be made that are wrong in nothing but what they
- * say, and the form of both texts is held: what an older build has left must be read. */
+/* The texts about runs: what is written is read back the same. A text that is wrong in any byte, line or number is no plan and no line.
+ * Checksums are computed here again, from their definition, so that texts can be made that are wrong only in what they
+ * say. The form of both texts is checked, too, because texts that an older build has left must be readable. */
 #include <inttypes.h>
 #include "src/checkpoint/run_journal.h"
 #include "tests/support/check.h"

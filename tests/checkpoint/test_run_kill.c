@@ -1,9 +1,9 @@
 /* Runs under SIGKILL: a child of this process makes runs and segments and is killed before its 1st, 2nd, ... call that changes a
- * file, and in the middle of a write, until it comes through. After each, the next call must find all that the child was told to
- * be made, and whatever else it finds must be whole.
+ * file, and in the middle of a write, until it comes through. After each kill, the next call must find everything that the child was
+ * told was made, and whatever else it finds must be whole.
  *
- * A loss of power cannot be tried. What can: that nothing which a line of a journal speaks of is still on its way to the disk when
- * the line is written. */
+ * A loss of power cannot be tried. What can be tried: when a line of a journal is written, nothing that the line speaks of may still be
+ * on its way to the disk. */
 #include <sys/mman.h>
 #include "src/checkpoint/run_notes.h"
 #include "tests/checkpoint/runs.h"

@@ -1,4 +1,4 @@
-/* What is left of an earlier call, and damaged, cut, lost or another sort's: what is not sure to be made is made again, and
+/* What is left of an earlier call: whole, damaged, cut, lost or another sort's. Whatever is not sure to be made is made again, and
  * nothing of the user's is touched. */
 #include "tests/checkpoint/runs.h"
 
@@ -147,7 +147,7 @@ static void test_damaged(void)
         begin_call(&comm, &work, &shape, &call);
         const hsort_status status = open_store(&call);
         expect_team(&comm, here < 20 ? HSORT_IO : HSORT_OK, status,
-                    "journal-0: is no journal of hypersort's: remove it, or give another directory");
+                    "journal-0: is not a journal of hypersort: remove it, or give another directory");
         int found = 0;
         for (int64_t part = 0; part < 7 && status == HSORT_OK; part++) {
             const struct run_facts run = make_facts(&call.plan, part, false),
@@ -448,7 +448,7 @@ static void test_users_journal(void)
     begin_call(&comm, &work, &shape, &call);
     put_file(in_dir("checkpoint/journal-0"), "mine", 4);
     expect_team(&comm, HSORT_IO, open_store(&call),
-                "journal-0: is no journal of hypersort's: remove it, or give another");
+                "journal-0: is not a journal of hypersort: remove it, or give another");
     CHECK(access(in_runs(NULL, ""), F_OK) != 0 && access(in_dir("checkpoint/journal-1"), F_OK) != 0,
           "something stays");
     remove_on_0(in_dir("checkpoint/journal-0"));
@@ -460,12 +460,12 @@ static void test_users_journal(void)
     call.checkpoint.found = true; // else it was a journal of a sort that was given up, and went
     CHECK(comm.rank != 0 || link(in_dir("empty"), in_dir("checkpoint/journal-0")) == 0, "link");
     expect_team(&comm, HSORT_IO, open_store(&call),
-                "journal-0: is no journal of hypersort's: remove it, or give another");
+                "journal-0: is not a journal of hypersort: remove it, or give another");
     remove_on_0(in_dir("checkpoint/journal-0"));
     CHECK(stat(in_dir("empty"), &facts) == 0 && facts.st_size == 0, "the user's file is written to");
     remove_on_0(in_dir("empty"));
     put_file(in_runs(NULL, ""), "mine", 4);
-    expect_team(&comm, HSORT_IO, open_store(&call), "hypersort-runs: is no directory");
+    expect_team(&comm, HSORT_IO, open_store(&call), "hypersort-runs: is not a directory");
     remove_on_0(in_runs(NULL, ""));
     finish_call(&call);
     expect_end(&work);

@@ -1,5 +1,5 @@
-/* The calls of what travels with keys, in a hypersort that is wrong where BROKEN_ELEMENTS says so (broken_sort.c). The last rank
- * does it, to what the call has written, or, of records in two passes from file to file, to what goes to the file first.
+/* The calls on what travels with keys, in a hypersort that is wrong where BROKEN_ELEMENTS says so (broken_sort.c). The last rank
+ * damages what the call has written, or, for records in two passes from file to file, what goes to the file first.
  *     swap   its first and last records change places      lose    its last record becomes the one before it
  *     flip   a bit of the last byte of its last record     values  its first and last values change places, and no keys
  *     index  its first and last positions change places    ties    its first two positions do, which are of equal keys
@@ -7,7 +7,7 @@
  *     least  the last key is not kept                                                              (of hsort_unique())
  *     carry  the first and the last element that came, of more than 8 bytes, change places
  *     spoil  a bit of the last one of them is flipped                                              (of hsort_gather())
- *     reread a bit of the first row that is read back of an HDF5 file is */
+ *     reread a bit of the first row that is read back of an HDF5 file is flipped */
 #include <stdlib.h>
 #include <string.h>
 #include "hypersort.h"

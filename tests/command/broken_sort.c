@@ -1,10 +1,10 @@
 /* A hypersort that is wrong where BROKEN_SORT says so: the linker puts __wrap_... in the place of a function
- * (--wrap). Keys of hsort_sort_to() are damaged when they are sorted; those that the command sorts, by the host
- * engine, between the sort and the look at its result: at the second inspect(). The last rank does it.
+ * (--wrap). Keys of hsort_sort_to() are damaged when they are sorted. Keys that the command sorts, by the host
+ * engine, are damaged between the sort and the look at its result: at the second inspect(). The last rank does it.
  *     swap   its first and last keys change places      lose   its last key becomes the one before it
  *     idle   from the second sort on: nothing is sorted, and the result is what the memory held before
- *     reread the last byte of what is read back of an output is another one; of what lies in the directory of runs it is not, nor of
- *            other files than BROKEN_FILE, if that is given */
+ *     reread the last byte that is read back of an output is another one; not so for files in the directory of runs, nor, if
+ *            BROKEN_FILE is given, for files other than that */
 #include <stdlib.h>
 #include <string.h>
 #include "hypersort.h"

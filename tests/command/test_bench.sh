@@ -1,6 +1,6 @@
 #!/bin/bash
 # hypersort bench, on the host engine: each form of its report, on one rank and on several; inputs that are made again; results
-# that are wrong; and what it refuses. With a GPU, other libraries beside: test_gpus.sh.
+# that are wrong; and what it refuses. test_gpus.sh tests it with a GPU, beside other libraries.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -142,28 +142,28 @@ wrong_sorts()
 
 bad_lists()
 {
-    refused 3 2 "--sizes: '1x' is no number" bench -n 1K,1x
-    refused 0 2 "--sizes: '2^99' is no number" bench -n 2^99
-    refused 0 2 "--sizes: '2^59' is no number" bench -n 2^59 # bytes of keys are counted, too
+    refused 3 2 "--sizes: '1x' is not a number" bench -n 1K,1x
+    refused 0 2 "--sizes: '2^99' is not a number" bench -n 2^99
+    refused 0 2 "--sizes: '2^59' is not a number" bench -n 2^59 # bytes of keys are counted, too
     refused 0 2 "--sizes: ''|'hypersort bench --help'" bench -n ""
     refused 0 2 "--sizes: '1K,'" bench -n 1K,
     refused 0 2 "--sizes: more than 64 words" bench -n "$(seq -s, 65)"
     refused 0 2 "--types: more than 64 words" bench --types "$(printf 'u32,%.0s' {1..64})u32"
     refused 0 2 "--inputs: '|words of at most 31 letters" bench --inputs "uniform,$(printf %0100d 0)"
     refused 0 2 "--types: '|words of at most 31 letters" bench --types "$(printf %032d 0)"
-    refused 3 2 "--types: 'u24' is none of u32|(did you mean u64?)" bench --types u32,u24
-    refused 3 2 "'gaus' is no distribution|mixture:N" bench --inputs uniform,gaus
+    refused 3 2 "--types: 'u24' is not one of u32|(did you mean u64?)" bench --types u32,u24
+    refused 3 2 "'gaus' is not a distribution|mixture:N" bench --inputs uniform,gaus
     refused 0 2 "'mixtures:0'" bench --inputs mixtures:0
     refused 0 2 "'mixtures:x'" bench --inputs mixtures:x
     refused 0 2 "'mixtures:1000001'" bench --inputs mixtures:1000001
     refused 0 2 "'narrow:65'|from 1 to 64" bench --inputs narrow:65
-    refused 3 2 "--memory: 'host' is none of device" bench --memory host
-    refused 0 2 "--memory: 'mallok' is none of |(did you mean malloc?)" bench --memory mallok
+    refused 3 2 "--memory: 'host' is not one of device" bench --memory host
+    refused 0 2 "--memory: 'mallok' is not one of |(did you mean malloc?)" bench --memory mallok
     refused 3 4 "--memory device: the engine host" bench --engine host --memory malloc,device
     refused 0 4 "--memory pinned: the engine host" bench --engine host --memory pinned
     refused 0 2 "--repeats: '0'" bench --repeats 0
     refused 0 2 "--repeats: at most" bench --repeats 100001
-    refused 0 2 "--form: 'xml' is none of table|csv|json|markdown" bench --form xml
+    refused 0 2 "--form: 'xml' is not one of table|csv|json|markdown" bench --form xml
     refused 0 2 "unexpected argument 'uniform'" bench uniform
     refused 0 2 "unknown option '--verify'" bench --verify
     refused 0 2 "has no rung 0" bench -n 1K --engine host --local 0

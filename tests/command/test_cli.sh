@@ -1,5 +1,5 @@
 #!/bin/bash
-# The command as its user sees it: what works, on several rank counts. test_cli_refusals.sh: what does not.
+# The command as its user sees it: what works, on several rank counts. test_cli_refusals.sh has what does not.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The command and what goes wrong, for every kind of bad input and bad luck that needs no fault site: the exit code, one clear
+# The command when something goes wrong, for every kind of bad input and bad luck that needs no fault site: the exit code, one clear
 # line, no output, no temporary, the input untouched, no hang.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
@@ -30,21 +30,21 @@ refused_drawn()
 bad_usage()
 {
     refused_everywhere 2 "no command|'hypersort --help'"
-    refused_everywhere 2 "'sorf' is no command (did you mean sort?)" sorf in -o out
+    refused_everywhere 2 "'sorf' is not a command (did you mean sort?)" sorf in -o out
     refused_everywhere 2 "unknown option '--bogus'; see 'hypersort sort --help'" sort in -o out --bogus
-    refused_drawn 2 "'sorf' is no command (did you mean sort?)" help sorf
-    refused 0 2 "'verson' is no command (did you mean version?)" verson
+    refused_drawn 2 "'sorf' is not a command (did you mean sort?)" help sorf
+    refused 0 2 "'verson' is not a command (did you mean version?)" verson
     refused 0 2 "unexpected argument 'now'" version now
     refused 0 2 "unexpected argument 'gen'" help sort gen
     refused 0 2 "unexpected argument 'gen'" help version gen
     refused 0 2 "option '--out=out' can be --output or --output-format; see" sort in --out=out
     refused 0 2 "unknown option '--thraeds=3' (did you mean --threads?)" sort in -o out --thraeds=3
-    refused 0 2 "unknown option '--descending': -r is of bare keys, KEY:desc of records" sort in -o out --descending
+    refused 0 2 "unknown option '--descending': -r is for bare keys, KEY:desc for records" sort in -o out --descending
     refused 0 2 "unknown option '--descending'; see" gather in -o out --descending
-    refused 0 2 "'direkt' is none of auto|(did you mean direct?)" sort in -o out --exchange direkt
-    refused 0 2 "'gaus' is no distribution (did you mean gauss?)" gen -n 1 --dist gaus -o out
-    refused 0 2 "--types: 'U64' is none of u32|(did you mean u64?)" bench --types U64
-    refused 0 2 "--memory: 'devise' is none of device|(did you mean device?)" bench -n 1 --memory devise
+    refused 0 2 "'direkt' is not one of auto|(did you mean direct?)" sort in -o out --exchange direkt
+    refused 0 2 "'gaus' is not a distribution (did you mean gauss?)" gen -n 1 --dist gaus -o out
+    refused 0 2 "--types: 'U64' is not one of u32|(did you mean u64?)" bench --types U64
+    refused 0 2 "--memory: 'devise' is not one of device|(did you mean device?)" bench -n 1 --memory devise
     refused 0 2 "--key is given twice, and takes one KEY[,KEY ...]" sort in -o out --key a --key b
     refused 0 2 "--at is given twice, and takes one PLACE[,PLACE ...]" select in --at 0 --type u64 --at 1
     refused 0 2 "--values is given twice" sort in -o out --values a -O b --values c -O d
@@ -62,8 +62,8 @@ bad_usage()
     refused_drawn 2 "'--type' lacks its u32" sort in -o out --type
     refused_drawn 2 "'-o' lacks its FILE" sort in -o
     refused_drawn 2 "--no-verify takes no value" sort in -o out --no-verify=1
-    refused_drawn 2 "--type: 'u24' is none of u32|i32" sort in -o out --type u24
-    refused 0 2 "--type: '>u8' is none of u32|i32" sort in -o out --type '>u8'
+    refused_drawn 2 "--type: 'u24' is not one of u32|i32" sort in -o out --type u24
+    refused 0 2 "--type: '>u8' is not one of u32|i32" sort in -o out --type '>u8'
     if grep -q 'did you mean' "$work.err"; then fail "a byte is offered for a number of 8 bytes"; fi
     refused 0 2 "--type: 'float' is float32 in C and float64 in NumPy: say which" sort in -o out --type float
     refused 0 2 "--type: 'int' is int32 in C and int64 in NumPy: say which" gen -n 1 -o out --type int
@@ -72,21 +72,21 @@ bad_usage()
     refused 0 2 "--type: 'char' is int8 or uint8 in C" check in --type char
     refused_drawn 2 "--verify and --no-verify" sort in -o out --no-verify --verify=reread
     refused 0 2 "--verify and --no-verify" sort in -o out --verify --no-verify
-    refused 0 2 "--temp-limit: 0 is no size" sort in -o out --temp-limit 0
+    refused 0 2 "--temp-limit: 0 is not a size" sort in -o out --temp-limit 0
     local words
     for words in "sort in -o out" "gen -n 5 -o out --key @0:u8" "check in" "gather in --by by -o out" "plan in -n 2"; do
         # shellcheck disable=SC2086  # words
-        refused 0 2 "--record: 0 bytes are no element" $words --record 0
+        refused 0 2 "--record: an element cannot have 0 bytes" $words --record 0
     done
     refused 0 2 "--format gensort: its records have 100 bytes" check in --format gensort --record 0
-    refused 0 2 "--value-bytes: 0 bytes are no element" sort in -o out --values v -O w --value-bytes 0
+    refused 0 2 "--value-bytes: an element cannot have 0 bytes" sort in -o out --values v -O w --value-bytes 0
     refused 0 2 "--output-format gensort|--key" sort in --type u64 -o out --output-format gensort
     refused 0 2 "--dist and --seed|gensort" gen -n 1 -o out --format gensort --seed 1
     refused 0 2 "--dist and --seed|gensort" gen -n 1 -o out --format gensort --dist zipf
     refused 0 2 "--dist: 'narrow' needs a number: narrow:BITS" gen -n 1 -o out --dist narrow
-    refused 0 2 "--counts is of bare keys" check in --unique --counts c --against d --key a
-    refused_drawn 2 "--peer-memory: 'never' is none of auto|off|on" sort in -o out --peer-memory never
-    refused_drawn 2 "--direct-io: 'yes' is none of auto|off|on" sort in -o out --direct-io yes
+    refused 0 2 "--counts is for bare keys" check in --unique --counts c --against d --key a
+    refused_drawn 2 "--peer-memory: 'never' is not one of auto|off|on" sort in -o out --peer-memory never
+    refused_drawn 2 "--direct-io: 'yes' is not one of auto|off|on" sort in -o out --direct-io yes
     refused_drawn 2 "--threads: '3x'" sort in -o out --threads 3x
     refused_drawn 2 "--threads: '-1'" sort in -o out --threads -1
     refused_drawn 2 "--threads: '1KB'|powers of 1024" sort in -o out --threads 1KB
@@ -98,9 +98,9 @@ bad_usage()
     # shellcheck disable=SC2046  # words
     refused 0 2 "--against: more than 1024" check in --type u64 $(printf -- '--against in %.0s' {1..1025})
     refused 0 2 "--temp-limit: '16777216T'" sort in -o out --temp-limit 16777216T
-    refused 0 2 "'1.5' is no number of ranks" plan in.npy -n 1.5
+    refused 0 2 "'1.5' is not a number of ranks" plan in.npy -n 1.5
     refused_drawn 2 "--seed: '18446744073709551616'" gen -n 1 -s 18446744073709551616 -o out
-    refused_drawn 2 "--output: '' is no FILE" gen -n 1 -o ""
+    refused_drawn 2 "--output: '' cannot be FILE" gen -n 1 -o ""
     refused_drawn 2 "--nodes: '0'" plan in.npy -n 4 --nodes 0
     refused 0 2 "--ranks-per-node: '0'" plan in.npy -n 4 --ranks-per-node 0
     refused_drawn 2 "-n COUNT is missing" gen -o out
@@ -112,9 +112,9 @@ bad_usage()
         refused 0 2 "in.$suffix|--format raw" sort "in.$suffix" --type u64 -o out
         refused 0 2 "in.$suffix|--format raw" check in.npy --against "in.$suffix"
     done
-    refused 0 2 "in.h5:g: of an HDF5 file name a group or a dataset, as in.h5:/g; see" sort in.h5:g -o out.h5:/g --key id
-    refused 0 2 "out.h5:g: of an HDF5 file name a group or a dataset, as out.h5:/g|--output-format raw" sort in.npy -o out.h5:g
-    refused 0 2 "in.h5:: of an HDF5 file name a group or a dataset, as in.h5:/NAME|--format raw" check in.npy --against in.h5:
+    refused 0 2 "in.h5:g: name a group or a dataset of this HDF5 file, as in.h5:/g; see" sort in.h5:g -o out.h5:/g --key id
+    refused 0 2 "out.h5:g: name a group or a dataset of this HDF5 file, as out.h5:/g|--output-format raw" sort in.npy -o out.h5:g
+    refused 0 2 "in.h5:: name a group or a dataset of this HDF5 file, as in.h5:/NAME|--format raw" check in.npy --against in.h5:
     refused_drawn 2 "standard input|./-" sort - --type u64 -o out
     refused 0 2 "standard input or output|./-" sort in --type u64 -o -
     refused 0 2 "standard input or output|./-" gen -n 1 -o -
@@ -124,7 +124,7 @@ bad_usage()
     refused_drawn 2 "IN is missing" sort -o out
     refused_drawn 2 "unexpected argument 'more'" gen -n 1 more -o out
     refused_drawn 2 "unexpected argument 'more'" info more
-    refused_everywhere 2 "'gaus' is no distribution|narrow:BITS" gen -n 1 --dist gaus -o out
+    refused_everywhere 2 "'gaus' is not a distribution|narrow:BITS" gen -n 1 --dist gaus -o out
     refused_drawn 2 "'narrow:65'|from 1 to 64" gen -n 1 --dist narrow:65 -o out
 }
 
@@ -155,8 +155,8 @@ bad_input()
     for start in 'PK\3\4' '\x89HDF\r\n\x1a\n' 'PAR1PAR1' '\x1f\x8b\b\0' '\x28\xb5\x2f\xfd' '\x93NUMPY\1\0' 'SIMPLE  ='; do
         # shellcheck disable=SC2059  # bytes
         { printf "$start"; head -c 64 good.raw; } | head -c 64 >other.raw
-        refused 0 2 "other.raw: begins as a .|say --format raw" sort other.raw --type u64 -o out
-        refused 0 2 "other.raw: begins as a .|say --format raw" check good.raw --type u64 --against other.raw
+        refused 0 2 "other.raw: begins like a .|say --format raw" sort other.raw --type u64 -o out
+        refused 0 2 "other.raw: begins like a .|say --format raw" check good.raw --type u64 --against other.raw
         ok 0 sort other.raw --format raw --type u64 -o out
         rm out
     done
@@ -190,7 +190,7 @@ raw_that_seems_other()
     ok 1 gen -n 128 -o keys.raw
     { printf 'PK\3\4' && head -c 508 keys.raw; } >values.raw
     ok 2 sort keys.raw --type u64 -o out --values values.raw --value-bytes 4 -O moved
-    refused 2 2 "values.raw: begins as a .npz file does; if its keys are raw, say --value-bytes BYTES" \
+    refused 2 2 "values.raw: begins like a .npz file; if its keys are raw, say --value-bytes BYTES" \
         sort keys.raw --type u64 -o out --values values.raw -O moved
     head -c 559904 /dev/zero >many.raw
     { printf '\x1f\x8b\x08\0\0\0\0\0' && printf '\0%.0s' {1..8}; } >index.raw # entries 559903 and 0
@@ -210,7 +210,7 @@ sorted_by_column()
     for dtype in '<M8[ns]' '>m8[s]' '|b1' '|S1' '|S16' '|V3' '|V16'; do
         bytes=${dtype//[^0-9]/}
         { npy 1 "{'descr': '$dtype', 'fortran_order': False, 'shape': (3,), }"; printf "%$((3 * bytes))s" "" | tr ' ' '\1'; } >column.npy
-        refused 0 2 "dtype '$dtype' is no key type|; --key 0 sorts it" sort column.npy -o out.npy
+        refused 0 2 "dtype '$dtype' is not a key type|; --key 0 sorts it" sort column.npy -o out.npy
         ok 0 sort column.npy -o out.npy --key 0
         ok 0 check out.npy --key 0 --against column.npy
         rm ./*
@@ -221,7 +221,7 @@ sorted_by_column()
         { npy 1 "{'descr': '$dtype', 'fortran_order': False, 'shape': (3,), }"; printf "%$((3 * bytes))s" "" | tr ' ' '\1'; } >column.npy
         refused 0 2 "forms are" sort column.npy -o out.npy
         if grep -q -e '--key 0' "$work.err"; then fail "$dtype is said to be sorted by --key 0"; fi
-        refused 0 2 "which is no key" sort column.npy -o out.npy --key 0
+        refused 0 2 "which is not a key" sort column.npy -o out.npy --key 0
         rm ./*
     done
 }
@@ -233,9 +233,9 @@ bad_threads()
     ok 1 gen -n 1000 -o in.raw
     for command in "gen -n 1000 -o out" "sort in.raw --type u64 -o out" "check in.raw --type u64" "info"; do
         # shellcheck disable=SC2086  # words
-        refused 2 2 "threads, on this machine at most" $command --threads 100000
+        refused 2 2 "threads; this machine allows at most" $command --threads 100000
         # shellcheck disable=SC2086  # words
-        refused 0 2 "2147483647 threads, on this machine at most" $command --threads 2147483647
+        refused 0 2 "2147483647 threads; this machine allows at most" $command --threads 2147483647
     done
     OMP_NUM_THREADS=100000 refused 1 2 "OMP_NUM_THREADS: 100000 threads" gen -n 1000 -o out
     OMP_NUM_THREADS=100000 refused 1 2 "OMP_NUM_THREADS: 100000 threads" check in.raw --type u64

@@ -1,7 +1,7 @@
 #!/bin/bash
-# sort by way of the disk: options drawn at random give the output of the sort in memory (disk_draws.py; DRAW_SECONDS another while
-# than 10, or "all"); a rank takes the memory that -S allows it, the disk as much as the input, and each byte is read and written
-# twice; every refusal is one line with what can be done, and leaves nothing.
+# sort by way of the disk: options drawn at random give the output of the sort in memory (disk_draws.py; DRAW_SECONDS gives another
+# time than 10 seconds, or "all"). A rank takes the memory that -S allows it, the disk takes as much as the input, and each byte is
+# read and written twice. Every refusal is one line that says what can be done, and leaves nothing.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -172,7 +172,7 @@ refusals()
         refused 0 2 "--memory: |$size|such as 8G|see 'hypersort sort --help'" sort in.raw --type u64 -o out.raw "--memory=$size"
     done
     refused 0 2 "--runs: '0'" sort in.raw --type u64 -o out.raw --runs 0
-    refused 0 2 "--temporary-directory: '' is no DIR" sort in.raw --type u64 -o out.raw -T ""
+    refused 0 2 "--temporary-directory: '' cannot be DIR" sort in.raw --type u64 -o out.raw -T ""
     # Memory that does not do, and what would.
     for word in "--type u64" "--record 8 --key @0:u64"; do
         # shellcheck disable=SC2086  # words

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Sorts by way of the disk whose result is dealt out to several files: values, an index, of each key one with counts, a file per rank.
-# Stopped in each phase or killed and begun again on other numbers of ranks; other commands and inputs that were changed meanwhile;
-# each fault site; damage; refusals. disk_draws.py draws their options, disk_kills.py moments. Of phases and passages a part is drawn; ALL=1
-# tries all.
+# Sorts by way of the disk whose result is dealt out to several files: values, an index, one of each key with counts, a file per rank.
+# They are stopped in each phase or killed, and begun again on other numbers of ranks; other commands, and inputs that were changed
+# meanwhile; each fault site; damage; refusals. disk_draws.py draws their options, disk_kills.py the moments. A part of the phases and
+# passages is drawn; ALL=1 tries all.
 set -uo pipefail
 if [ "${HAS_FAULTS:-OFF}" != ON ]; then
     echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"
@@ -411,7 +411,7 @@ refusals()
 {
     choose beside no && afresh
     refused 2 3 "there/index: cannot create" "${common[@]}" "${values[@]}" -o out -O vout --index there/index
-    refused 2 2 "is to be two outputs at once" "${common[@]}" "${values[@]}" -o out -O vout --index out
+    refused 2 2 "is named for two outputs" "${common[@]}" "${values[@]}" -o out -O vout --index out
     refused 2 2 "vout: is there already, and --no-clobber keeps it" "${common[@]}" "${values[@]}" -o new -O vout --no-clobber
     refused 2 2 "in.raw: --checkpoint: a sort of keys of 1 or 2 bytes to a file per rank cannot be resumed" \
         sort in.raw --type u16 -o new.%r --checkpoint kept
@@ -425,7 +425,7 @@ refusals()
     HYPERSORT_FAULT=changed:1:2 refused 3 3 "rank 1 on |values.raw: was changed" "${command[@]}"
     : >real
     ln -s real link.0 && ln -s real link.1
-    refused 2 2 "real: is to be the output of rank 0, too" "${common[@]}" -o link.%r
+    refused 2 2 "real: is the output of rank 0, too" "${common[@]}" -o link.%r
     rm real link.?
 }
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # A sort by way of the disk, stopped by a signal in each phase or killed, and started again on other numbers of ranks: the output is
-# byte for byte that of a run that nobody disturbed, what was made is not made again, and nothing is left. Between both starts runs
-# are cut, changed, removed; other commands and inputs that were changed are refused. disk_kills.py kills, KILLS times (2) in each
-# phase. Of phases and damages a part is drawn; ALL=1 tries all.
+# byte for byte that of an undisturbed run, what was made is not made again, and nothing is left. Between both starts runs
+# are cut, changed, removed; other commands, and inputs that were changed, are refused. disk_kills.py kills, KILLS times (2) in each
+# phase. A part of the phases and damages is drawn; ALL=1 tries all.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"

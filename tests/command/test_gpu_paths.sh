@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every transport, forced, times every exchange, on 2 and on 3 ranks over the GPUs of this machine; ranks share them where there
+# Every transport, forced, with every exchange, on 2 and on 3 ranks over the GPUs of this machine; ranks share GPUs if there
 # are fewer. Each sorted file is checked against its input, and the report must say that bytes went the way that was asked for.
 set -euo pipefail
 

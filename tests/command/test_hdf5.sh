@@ -1,5 +1,5 @@
 #!/bin/bash
-# HDF5 by the command: drawn groups and datasets against NumPy (hdf5_numpy.py), what is refused, damaged files, full disks, and runs
+# HDF5 by the command: drawn groups and datasets against NumPy (hdf5_numpy.py), refusals, damaged files, full disks, and runs
 # that fail, are stopped or killed. HYPERSORT_SEED gives the seed, HDF5_CASES another number of cases than 6.
 # A build without HDF5 must refuse all of it.
 set -uo pipefail
@@ -59,7 +59,7 @@ refusals()
     refused 0 2 "field 'pos' is an array: name one of it, as 'pos[0]'" sort snap.h5:/g -o x.h5:/g --key pos
     refused 0 2 "'pos[3]'|from 0 to 2" sort snap.h5:/g -o x.h5:/g --key 'pos[3]'
     refused 0 2 "field 'kind' is a structure of a, b" sort snap.h5:/g -o x.h5:/g --key kind
-    refused 0 2 "19 bytes together, 16 can be" sort snap.h5:/g -o x.h5:/g --key 'id,pos[0],kind.b'
+    refused 0 2 "19 bytes together; at most 16 are allowed" sort snap.h5:/g -o x.h5:/g --key 'id,pos[0],kind.b'
     refused 0 2 "'long' has numbers of a form that cannot be a key" sort snap.h5:/g -o x.h5:/g --key long
     refused 2 2 "dataset 'texts' has variable-length strings" sort snap.h5:/texts -o x.h5:/g --key 0
     refused 0 2 "dataset 'names' has variable-length strings, which cannot be moved" sort snap.h5:/bad -o x.h5:/g "${key[@]}"
@@ -73,10 +73,10 @@ refusals()
     refused 0 2 "other.h5:/q: dataset 'x' has another type or shape than in other.h5:/p" check other.h5:/p "${key[@]}" --against other.h5:/q
     refused 0 2 "other.h5:/signed: dataset 'signed' has another type or shape" check other.h5:/g/id --against other.h5:/signed
     refused 0 2 "uneven.h5:/g: dataset 'pos' has 9 rows, and 'cube' 10" sort snap.h5:/g uneven.h5:/g -o x.h5:/g "${key[@]}"
-    refused 2 2 "snap.h5:/g/id/x/y: '/g/id' is there and is no group" sort other.h5:/p -o snap.h5:/g/id/x/y "${key[@]}"
-    refused 0 2 "snap.h5:/g/soft/x: '/g/soft' is there and is no group" sort other.h5:/signed -o snap.h5:/g/soft/x
-    refused 2 2 "snap.h5:/: is the group of all, and no place for a dataset" sort other.h5:/signed -o snap.h5:/
-    refused 0 2 "x.h5:/: is the group of all, and no place for a dataset" sort other.h5:/signed -o x.h5:/
+    refused 2 2 "snap.h5:/g/id/x/y: '/g/id' exists and is not a group" sort other.h5:/p -o snap.h5:/g/id/x/y "${key[@]}"
+    refused 0 2 "snap.h5:/g/soft/x: '/g/soft' exists and is not a group" sort other.h5:/signed -o snap.h5:/g/soft/x
+    refused 2 2 "snap.h5:/: is the root group, not a dataset" sort other.h5:/signed -o snap.h5:/
+    refused 0 2 "x.h5:/: is the root group, not a dataset" sort other.h5:/signed -o x.h5:/
     refused 0 2 "snap.h5:/keys: is a dataset, and the first one a group" sort snap.h5:/g snap.h5:/keys -o x.h5:/g "${key[@]}"
     refused 0 2 "snap.h5:/g: has dataset 'cube', and other.h5:/g has none" check snap.h5:/g "${key[@]}" --against other.h5:/g
 }
@@ -88,8 +88,8 @@ usage()
     refused 0 2 "x.npy: the others are HDF5|FILE:/PATH" sort snap.h5:/keys -o x.npy
     refused 0 2 "keys.npy: the others are HDF5|FILE:/PATH" sort keys.npy -o x.h5:/g
     refused 0 2 "keys.npy: the others are HDF5|FILE:/PATH" check snap.h5:/keys --against keys.npy
-    refused 0 2 "x.h5: of an HDF5 file name a group or a dataset, as x.h5:/NAME" sort snap.h5:/keys -o x.h5
-    refused 0 2 "x.h5: of an HDF5 file name a group or a dataset, as x.h5:/NAME|--output-format raw" sort keys.npy -o x.h5
+    refused 0 2 "x.h5: name a group or a dataset of this HDF5 file, as x.h5:/NAME" sort snap.h5:/keys -o x.h5
+    refused 0 2 "x.h5: name a group or a dataset of this HDF5 file, as x.h5:/NAME|--output-format raw" sort keys.npy -o x.h5
     refused 0 2 "x.%r.h5:/g: HDF5 is written to one file" sort snap.h5:/keys -o x.%r.h5:/g
     local words
     for words in "--index i.npy" "--unique" "--checkpoint c" "--memory 1G" "-T ." "--runs 3" "--type f64" "--format raw" \
@@ -97,7 +97,7 @@ usage()
         # shellcheck disable=SC2086  # words
         refused 0 2 " is not for HDF5" sort snap.h5:/keys -o x.h5:/g $words
     done
-    refused 0 2 "-r is of bare keys" sort snap.h5:/g -o x.h5:/g --key id -r
+    refused 0 2 "-r is for bare keys" sort snap.h5:/g -o x.h5:/g --key id -r
     refused 0 2 "snap.h5:/keys: only sort and check know HDF5" select snap.h5:/keys --at 0
     refused 0 2 "x.h5:/keys: only sort and check know HDF5" gen -n 5 -o x.h5:/keys
     refused 0 2 "snap.h5:/g/id: only sort and check know HDF5" sort keys.npy --values snap.h5:/g/id -O x.npy
@@ -132,7 +132,7 @@ inner of kind (references), to of sub (references)'"
     for words in read "look at rows" write commit; do
         [ "$(grep -o "\"name\": \"$words\"" trace.json | wc -l)" -ge 3 ] || fail "the trace has no '$words' of each rank"
     done
-    refused 2 2 "traced.h5: is to be two outputs at once" sort snap.h5:/g -o traced.h5:/g --key id --trace traced.h5
+    refused 2 2 "traced.h5: is named for two outputs" sort snap.h5:/g -o traced.h5:/g --key id --trace traced.h5
     refused 0 2 "snap.h5: is the input" sort snap.h5:/g -o traced.h5:/g --key id --trace snap.h5
     rm traced.h5 trace.json
     refused 2 2 "x.h5: is there already, and --no-clobber keeps it" sort snap.h5:/keys -o x.h5:/k --no-clobber
@@ -512,7 +512,7 @@ failures_of_ranks()
     fails 3 read:2:4 "rank 2 on |snap.h5:/g: dataset 'kind' cannot be read"
     fails 3 write:0 "rank 0 on |old.h5: dataset 'cube' cannot be written: No space left on device"
     fails 3 write:2:5 "rank 2 on |old.h5: dataset 'pos' cannot be written: No space left on device"
-    fails 3 commit:1 "rank 1 on |old.h5: cannot be brought to disk"
+    fails 3 commit:1 "rank 1 on |old.h5: cannot be synced to disk"
     fails 3 changed:2 "rank 2 on |snap.h5:/g: was changed while it was read"
     HYPERSORT_FAULT=changed:1 refused 3 3 "rank 1 on |snap.h5:/g: was changed while it was read" check snap.h5:/g --key id
     fails 5 alloc:1:4 "rank 1 on "

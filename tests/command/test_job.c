@@ -1,4 +1,4 @@
-/* The job and the hosts of a report: the environment of schedulers; hosts of ranks, and their list. */
+/* The job and the hosts in a report: the environment of schedulers; the hosts of ranks, and their list. */
 #include "src/command/job.h"
 #include "tests/support/ranks.h"
 

@@ -1,4 +1,4 @@
-/* Texts that are JSON, and texts that are not; what is read of them. */
+/* Texts that are JSON, and texts that are not; what is read from them. */
 #include <math.h>
 #include "src/command/json_read.h"
 #include "tests/support/ranks.h"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A true cgroup with a memory limit, of version 1 or 2, where this process may make one: a sort that wants more
-# goes by way of the disk and is not killed; what has no such way, or was told of more memory than there is, ends with exit code 5
-# and one line, and leaves nothing; a sort that wants less goes through in memory.
+# A true cgroup with a memory limit, of version 1 or 2, if this process may make one: a sort that wants more
+# goes by way of the disk and is not killed. A sort that has no such way, or was told of more memory than there is, ends with exit
+# code 5 and one line, and leaves nothing. A sort that wants less goes through in memory.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The command with the MPI that it was built with, whichever that is: it is the one that runs, the launcher is its own, and sorts of
-# each kind give the same bytes on any number of ranks.
+# The command with the MPI that it was built with, whichever that is: that MPI is the one that runs, the launcher belongs to it, and
+# sorts of each kind give the same bytes on any number of ranks.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"

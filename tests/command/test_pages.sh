@@ -1,6 +1,6 @@
 #!/bin/bash
 # What is installed beside the command, made from its table of options: the man page, which groff formats without a warning, and
-# what bash and zsh complete. Each option of each command occurs in all three.
+# the completions for bash and zsh. Each option of each command occurs in all three.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -19,8 +19,8 @@ good_pages()
         SLURM_PROCID=0 PMIX_RANK=0 OMPI_MCA_pml=none ok 0 --generate $kind # a build may run in a job, without MPI
         cmp -s "$work.out" page.$kind || fail "--generate $kind starts MPI, or is another one each time"
     done
-    refused 0 2 "'html' is no page" --generate html
-    refused 0 2 "'' is no page" --generate
+    refused 0 2 "'html' is not a page" --generate html
+    refused 0 2 "'' is not a page" --generate
     "$HYPERSORT" help | grep -qe --generate && fail "help names --generate"
 }
 

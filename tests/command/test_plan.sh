@@ -102,14 +102,14 @@ json "abs(r['plans'][0]['direct']['total_seconds'] / $seconds - 1) < 0.01"
 bad() { refused 1 2 "$@"; }
 bad "-n RANKS is missing" plan in.npy
 bad "IN is missing" plan -n 4
-bad "'3x' is no number of ranks" plan in.npy -n 2 3x
-bad "'' is no IN" plan in.npy -n 2 ""
-bad "'0' is no number of ranks" plan in.npy -n 0
-bad "no number of ranks" plan in.npy -n 2G
-bad "no number of ranks" plan in.npy -n=-3
+bad "'3x' is not a number of ranks" plan in.npy -n 2 3x
+bad "'' cannot be IN" plan in.npy -n 2 ""
+bad "'0' is not a number of ranks" plan in.npy -n 0
+bad "not a number of ranks" plan in.npy -n 2G
+bad "not a number of ranks" plan in.npy -n=-3
 mapfile -t many < <(seq 2 40)
 bad "more than 32" plan in.npy -n 1 "${many[@]}"
-bad "one says the other" plan in.npy -n 2 --nodes 1 --ranks-per-node 2
+bad "give only one of them" plan in.npy -n 2 --nodes 1 --ranks-per-node 2
 bad "--nodes" plan in.npy -n 2 --nodes -1
 for value in 0 -1 nan inf 1x "" 1e999 0x10; do
     bad "--link-gbs: '$value'" plan in.npy -n 2 "--link-gbs=$value"
@@ -117,7 +117,7 @@ done
 for rate in sort-gkeys merge-gbs copy-gbs step-us message-us link-us latency-us network-gbs; do
     bad "--$rate: '0'" plan in.npy -n 2 "--$rate=0"
 done
-bad "none of" plan in.npy -n 2 --engine gpu
+bad "is not one of" plan in.npy -n 2 --engine gpu
 bad "unknown option" plan in.npy -n 2 --reverse
 bad "unknown option" check in.npy --link-gbs 3
 bad "unknown option" sort in.npy -o out.npy --link-gbs 3

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What is said before a sort by way of the disk, against what such a sort then does: `plan` on drawn sizes, memory and ranks, runs,
-# segments and bytes on disk, exactly, and whether the disk is needed at all, or memory too little; a rank's resident memory. `info
-# --disk` and `plan --disk`: how fast a disk is, on file systems of several kinds; nothing is left, also after a signal.
+# What is said before a sort by way of the disk, against what such a sort then does: `plan` on drawn sizes, memory and ranks; runs,
+# segments and bytes on disk, exactly; whether the disk is needed at all, or memory too little; a rank's resident memory. `info
+# --disk` and `plan --disk`: how fast a disk is, on file systems of several kinds; nothing is left, not even after a signal.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -93,7 +93,7 @@ texts()
     for line in "  reads      1 GB/s of all ranks together, given" "  writes     500 MB/s of all ranks together, given" \
         "temporary    \.: .* free" "  memory     2.00 MiB of the host for each rank, and .* besides" \
         "  the disk   takes [0-9]* runs, .* MiB; [0-9]* segments" "             runs .* s, cuts .* s, segments .* s: .* s in all" \
-        "             the rows are of memory that does"; do
+        "             the other rows assume enough memory"; do
         grep -q "^$line\$" "$work.out" || fail "plan lacks the line '$line'"
     done
     ok 0 plan in.raw --type u64 -n 2 --engine host --threads 1 -S 2M --disk-read-gbs 1 --disk-write-gbs 0.5 --json
@@ -182,7 +182,7 @@ texts()
     grep -q '^  sorts      keys of 1 bytes, counted; a rank sends 0 bytes, all 0 bytes$' "$work.out" || fail "plan of keys that are counted"
     ok 0 plan in.raw --type u64 --values in.raw --value-bytes 8 --index at.npy -n 2 --engine host --json
     json "r['plans'][0]['one_pass']['phases']['gather'] > 0 and not r['plans'][0]['one_pass']['with_keys']"
-    refused 0 2 "the keys have 24 bytes together, 16 can be" plan in.raw --record 32 --key @0:bytes16,@16:u64 -n 2
+    refused 0 2 "the keys have 24 bytes together; at most 16 are allowed" plan in.raw --record 32 --key @0:bytes16,@16:u64 -n 2
     refused 0 2 "--memory: '0'" plan in.raw --type u64 -n 2 -S 0
     refused 0 2 "--disk-read-gbs: '0'" plan in.raw --type u64 -n 2 --disk-read-gbs 0
     rm in.raw

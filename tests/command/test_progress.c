@@ -1,5 +1,5 @@
 /* Lines of progress: what they say, when they come, and that each is one write. The clock is this file's, by --wrap, so that hours
- * pass at once; stderr is a socket of datagrams, which keeps apart what a log would join, or for bars a terminal. */
+ * pass at once. stderr is a socket of datagrams, which keeps apart what a log would join, or, for bars, a terminal. */
 #include <fcntl.h>
 #include <regex.h>
 #include <signal.h>

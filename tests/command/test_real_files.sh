@@ -1,6 +1,6 @@
 #!/bin/bash
 # Real keys, sorted over odd numbers of ranks, must be what NumPy makes of them: the words of this machine's C library
-# (skewed, full of repeats, as integers of both widths), and the world's coastline where the project's data lie beside
+# (skewed, full of repeats, as integers of both widths), and the world's coastline if the project's data lie beside
 # the tree.
 set -euo pipefail
 

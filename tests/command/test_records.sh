@@ -59,8 +59,8 @@ made()
     ok 2 gen -n 500 --record 9 --key @1:u64 -o part.%r.bin
     ok 1 gen -n 500 --record 9 --key @1:u64 -o whole.bin
     cat part.0.bin part.1.bin | cmp -s - whole.bin || fail "gen of a file of records per rank"
-    refused 1 2 "--record and --key: one lacks the other" gen -n 5 --record 24 -o x
-    refused 1 2 "--record and --key: one lacks the other" gen -n 5 --key @0:u64 -o x
+    refused 1 2 "--record and --key need each other" gen -n 5 --record 24 -o x
+    refused 1 2 "--record and --key need each other" gen -n 5 --key @0:u64 -o x
     refused 3 2 "'@20:u64' ends behind the record, which has 24 bytes" gen -n 5 --record 24 --key @20:u64 -o x
     refused 3 2 "gen makes the numbers of one field" gen -n 5 --record 24 --key @0:bytes4 -o x
     refused 3 2 "gen makes the numbers of one field" gen -n 5 --record 24 --key @0:u64:desc -o x
@@ -203,14 +203,14 @@ bad_keys()
     refused 3 2 "field 'v[1]' is an array" sort events.npy -o x --key 'v[1]'
     refused 0 2 "a number in brackets from 0 to 2" sort events.npy -o x --key 'v[1][3]'
     refused 0 2 "a number in brackets from 0 to 1" sort events.npy -o x --key 'v[x]'
-    refused 0 2 "events.npy: field 'wide' has dtype '|S17', which is no key" sort events.npy -o x --key wide
-    refused 0 2 "the keys have 17 bytes together, 16 can be" sort events.npy -o x --key k1,k2,k3
+    refused 0 2 "events.npy: field 'wide' has dtype '|S17', which is not a key" sort events.npy -o x --key wide
+    refused 0 2 "the keys have 17 bytes together; at most 16 are allowed" sort events.npy -o x --key k1,k2,k3
     refused 3 2 "more than 8 keys" sort events.npy -o x --key k3,k3,k3,k3,k3,k3,k3,k3,k3
     refused 0 2 "a key is too long" sort events.npy -o x --key "$(printf %0256d 0)"
     for none in "" "run," ",run"; do
         [ -z "$none" ] || refused 1 2 "a key is empty" sort events.npy -o x --key "$none"
     done
-    refused 0 2 "--key: '' is no KEY" sort events.npy -o x --key ""
+    refused 0 2 "--key: '' cannot be KEY" sort events.npy -o x --key ""
     refused 0 2 "has no field 'run:down'; its fields are |; descending is NAME:desc" sort events.npy -o x --key run:down
     refused 0 2 "has no field '-event'; its fields are |; descending is NAME:desc" sort events.npy -o x --key run,-event
     { npy 1 "{'descr': [('t:desc', '<u4')], 'fortran_order': False, 'shape': (2,), }"; printf '\2\0\0\0\1\0\0\0'; } >names.npy
@@ -220,8 +220,8 @@ bad_keys()
     rm names.npy x.npy
     refused 0 2 "keys.npy: has plain keys" sort keys.npy -o x --key 0
     refused 0 2 "big.npy: has plain keys" check big.npy --key 0
-    refused 0 2 "flat.npy: --key: '3' is no column; they are 0 to 2" sort flat.npy -o x --key 3
-    refused 0 2 "flat.npy: --key: 'x' is no column" sort flat.npy -o x --key x
+    refused 0 2 "flat.npy: --key: '3' is not a column; they are 0 to 2" sort flat.npy -o x --key 3
+    refused 0 2 "flat.npy: --key: 'x' is not a column" sort flat.npy -o x --key x
     refused 0 2 "flat.npy: has 2 dimensions|--key COLUMN" sort flat.npy -o x
     refused 3 2 "fortran.npy: has 2 dimensions in Fortran order" sort fortran.npy -o x --key 0
     refused 0 2 "cube.npy: has 3 dimensions" sort cube.npy -o x --key 0
@@ -230,7 +230,7 @@ bad_keys()
     refused 0 2 "rows.npy: has structures in more than one dimension" sort rows.npy -o x --key x
     refused 0 2 "long.npy: has records of 65537 bytes" sort long.npy -o x --key 0
     refused 0 2 "none.npy: .npy header with elements of 0 bytes" sort none.npy -o x --key 0
-    refused 0 2 "objects.npy: dtype '|O' is of Python objects" sort objects.npy -o x --key a
+    refused 0 2 "objects.npy: dtype '|O' has Python objects" sort objects.npy -o x --key a
     refused 3 2 "other.npy: has another dtype or shape than events.npy" sort events.npy other.npy -o x --key run
 }
 
@@ -240,15 +240,15 @@ bad_raw()
     refused 0 2 "cut.bin: 23999 bytes are not a whole number of records of 24 bytes" sort cut.bin -o x --record 24 --key @0:u64
     refused 0 2 "records.bin: a raw file does not say how long its records are: add --record" sort records.bin -o x --key @0:u64
     refused 0 2 "events.npy: --record is of raw files" sort events.npy -o x --record 24 --key run
-    refused 0 2 "--record and --key: one lacks the other" sort records.bin -o x --record 24
+    refused 0 2 "--record and --key need each other" sort records.bin -o x --record 24
     refused 0 2 "--record: more than 65536 bytes" sort records.bin -o x --record 65537 --key @0:u64
     for key in 0:u64 @0 @x:u64 @0:u24 @0:bytes0 @0:bytes17 @0:bytes4\> @:u64 @-1:u64 run @0:u64:down; do
-        refused 0 2 "records.bin: --key: '|is no key of a raw record" sort records.bin -o x --record 24 --key "$key"
+        refused 0 2 "records.bin: --key: '|is not a key of a raw record" sort records.bin -o x --record 24 --key "$key"
     done
     refused 0 2 "'@17:u64' ends behind the record, which has 24 bytes" sort records.bin -o x --record 24 --key @17:u64
     refused 0 2 "'@65536:u32' ends behind" sort records.bin -o x --record 24 --key @65536:u32
-    refused 0 2 "-r is of bare keys: write KEY:desc" sort events.npy -o x --key run -r
-    refused 0 2 "--type is of bare keys" sort events.npy -o x --key run --type u32
+    refused 0 2 "-r is for bare keys: write KEY:desc" sort events.npy -o x --key run -r
+    refused 0 2 "--type is for bare keys" sort events.npy -o x --key run --type u32
 }
 
 bad_outputs()
@@ -256,8 +256,8 @@ bad_outputs()
     refused 0 2 "short.npy: has 999 elements, and keys.npy has 1000" sort keys.npy -o x --values short.npy -O y
     refused 0 2 "keys.npy: has 1000 elements, and short.npy has 999" sort short.npy -o x --key run --values keys.npy -O y
     refused 0 2 "short.npy: has 999 elements, and keys.npy has 1000" plan keys.npy -n 2 --values short.npy
-    refused 0 2 "--values and -O: one lacks the other" sort keys.npy -o x --values events.npy
-    refused 0 2 "--values and -O: one lacks the other" sort keys.npy -o x -O y
+    refused 0 2 "--values and -O need each other" sort keys.npy -o x --values events.npy
+    refused 0 2 "--values and -O need each other" sort keys.npy -o x -O y
     refused 0 2 "long.npy: has elements of 65537 bytes; 65536 can be moved" sort below.npy -o x --values long.npy -O y
     refused 0 2 "--value-bytes: more than 65536 bytes" sort keys.npy -o x --values records.bin -O y --value-bytes 65537
     refused 0 2 "--value-bytes without --values" sort keys.npy -o x --value-bytes 24
@@ -265,8 +265,8 @@ bad_outputs()
         sort keys.npy -o x --values records.bin -O y
     refused 3 2 "events.npy: --value-bytes is of raw files" sort keys.npy -o x --values events.npy -O y --value-bytes 24
     refused 0 2 "-o FILE is missing" sort keys.npy
-    refused 0 2 "x.npy: is to be two outputs at once" sort keys.npy -o x.npy --index ./x.npy
-    refused 3 2 "rank 1 on |x.1: is to be two outputs at once" sort keys.npy -o x.%r --index x.1
+    refused 0 2 "x.npy: is named for two outputs" sort keys.npy -o x.npy --index ./x.npy
+    refused 3 2 "rank 1 on |x.1: is named for two outputs" sort keys.npy -o x.%r --index x.1
     refused 3 2 "its outputs and those of another rank are to be one file" sort keys.npy -o x%r1 --index x0%r
     refused 2 2 "its outputs and those of another rank are to be one file" sort keys.npy -o x%r1 --index x0%r --runs 2
     refused 0 2 "keys.npy: is the input" sort keys.npy --index keys.npy

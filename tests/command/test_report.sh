@@ -1,6 +1,6 @@
 #!/bin/bash
-# hypersort report: pages of reports and traces, those of runs and made-up ones of up to 300 ranks, with names that are no names;
-# files that are none.
+# hypersort report: pages from reports and traces of real runs and of made-up runs of up to 300 ranks, with names that are no names;
+# files that are neither report nor trace.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"

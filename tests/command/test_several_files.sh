@@ -72,7 +72,7 @@ several_refused()
     refused 3 2 "a.raw: a raw file does not say|--type" sort a.raw d.npy -o out
     refused 3 2 "d.npy: holds u32 keys, not u64" sort empty.raw d.npy --type u64 -o out
     refused 3 3 "none.raw: cannot open" sort a.raw none.raw --type u32 -o out
-    refused 3 2 "'' is no IN" sort a.raw "" --type u32 -o out
+    refused 3 2 "'' cannot be IN" sort a.raw "" --type u32 -o out
     refused 3 2 "keys.csv: '.csv' files are not known here" sort a.raw keys.csv --type u32 -o out
     if [ "${HAS_FAULTS:-OFF}" = ON ]; then
         local rank

@@ -1,6 +1,6 @@
 #!/bin/bash
 # --trace FILE: the file of every kind of sort, of gather, select, check and gen, on several numbers of ranks, beside its report; a
-# buffer that is too small; names that cannot be written; what fails.
+# buffer that is too small; names that cannot be written; failures.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stopping and going on, by the command: in each phase a run is held (fault sites hold...), asked to stop, and started again on
-# other numbers of ranks, until the output is byte for byte that of a run that nobody disturbed. Runs are killed, too, in
-# each phase and while the manifest is written; and what a checkpoint refuses, it refuses before it changes anything.
+# other numbers of ranks, until the output is byte for byte that of an undisturbed run. Runs are also killed, in
+# each phase and while the manifest is written. A checkpoint refuses whatever it refuses before it changes anything.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"
@@ -245,7 +245,7 @@ full_disk()
                 if [ "$code" != 3 ] || [ "$(wc -l <"$work.err")" != 1 ]; then
                     fail "from $from, $fault:$nth: exit code $code, or not one line"
                 elif [ "$(names)" != "$before" ] &&
-                    ! grep -q 'directory cannot be brought to disk' "$work.err"; then # then it may be the new state
+                    ! grep -q 'directory cannot be synced to disk' "$work.err"; then # then it may be the new state
                     fail "from $from, $fault:$nth: another state"
                     diff <(echo "$before") <(names)
                 fi

@@ -1,5 +1,5 @@
-/* Signals while they are watched, and as they cease to be: none is lost. The linker puts __wrap_sigaction() in the place of
- * sigaction() (--wrap), where one may come. */
+/* Signals while they are watched, and as the watch ends: none is lost. The linker puts __wrap_sigaction() in the place of
+ * sigaction() (--wrap), at which a signal may come. */
 #include <signal.h>
 #include "src/command/stop.h"
 #include "tests/support/ranks.h"

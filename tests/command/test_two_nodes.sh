@@ -1,13 +1,13 @@
 #!/bin/bash
 # Two nodes on this machine, with a host name, a network and a /dev/shm of their own and a slow cable between them: keys that
-# change nodes go by `partition`, packed. Every output is that of one rank, byte for byte; the reports say how many bytes went between
-# nodes, which is what the kernel counted on the cables, and how many keys. Of ranks that are killed while they send, nothing is left
-# on either node.
+# change nodes go by `partition`, packed. Every output is that of one rank, byte for byte. The reports say how many keys and how many
+# bytes went between nodes; the kernel counts the same bytes on the cables. If ranks are killed while they send, nothing of them is
+# left on either node.
 #
 #     node1   rank 0 [1 2]   eth0 --- bridge --- eth0   node2   rank 1 [3]        the rate is tc's, if the kernel has it
 #
-# `test_two_nodes.sh times` by hand, on an idle machine: seconds of the exchange beside bytes / rate, for partition and direct; the median
-# of nine sorts, the fastest and the slowest.
+# By hand, on an idle machine, `test_two_nodes.sh times`: seconds of the exchange beside bytes / rate, for partition and direct; the
+# median of nine sorts, the fastest and the slowest.
 set -euo pipefail
 mode=${1:-test} work=${TMPDIR:-/tmp} rate_mbit=200 network=10.1.2
 PATH=$PATH:/usr/sbin:/sbin

@@ -1,7 +1,7 @@
 #!/bin/bash
 # hypersort sort --device-memory: keys that do not fit are sorted in two passes, into the same file as in memory, by any
 # number of ranks; the report and plan say so; too little memory is code 5 and one line; a failed rank leaves nothing. The
-# same of records, values and indices.
+# same for records, values and indices.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/cli.sh"

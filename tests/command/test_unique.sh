@@ -1,5 +1,5 @@
 #!/bin/bash
-# sort --unique, check --unique and select: drawn ones against NumPy (unique_numpy.py), damage that must be found, what is refused.
+# sort --unique, check --unique and select: drawn cases against NumPy (unique_numpy.py), damage that must be found, refusals.
 # HYPERSORT_SEED gives the seed, UNIQUE_CASES another number of cases than 12.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
@@ -39,7 +39,7 @@ reported()
         fail "other counts: exit code $code"
     refused 2 2 "c3.npy: entry 3 is 0, and no count" check u.npy --unique --counts c3.npy --against keys.npy
     refused 2 2 "c.npy: has 50 counts, and keys.npy has 1000 keys" check keys.npy --unique --counts c.npy --against u.npy
-    refused 0 2 "--counts is of bare keys, and of --against OTHER" check u.npy --unique --counts c.npy
+    refused 0 2 "--counts is for bare keys, with --against OTHER" check u.npy --unique --counts c.npy
     ok 3 sort records.npy -o r.npy --unique --key a,b:desc --json
     json "r['distinct'] == 9 and r['records'] == 1000 and r['counts'] is None and r['verify']['unique_ok']"
     ok 3 check r.npy --unique --key a,b:desc
@@ -135,22 +135,22 @@ refusals()
 {
     refused 0 2 "--counts without --unique" sort keys.npy -o x --counts y
     refused 0 2 "-o FILE is missing" sort keys.npy --unique --counts c.npy
-    refused 3 2 "x.npy: is to be two outputs at once" sort keys.npy -o x.npy --unique --counts ./x.npy
+    refused 3 2 "x.npy: is named for two outputs" sort keys.npy -o x.npy --unique --counts ./x.npy
     refused 3 2 "keys.npy: is the input" sort keys.npy -o x.npy --unique --counts keys.npy
     refused 0 3 "missing/c.npy: cannot create" sort keys.npy -o x.npy --unique --counts missing/c.npy
     refused 0 2 "counts its duplicates by itself" check keys.npy --format gensort --unique
     refused 0 2 "--at PLACE is missing" select keys.npy
     refused 0 2 "records.npy: has a structured dtype|sort, check and select take it with --key" select records.npy --at 0
-    refused 0 2 "-r is of bare keys: write KEY:desc" select records.npy --key a -r --at 0
-    refused 0 2 "--record and --key: one lacks the other" select keys.npy --at 0 --record 8
-    refused 2 2 "keys.npy: has plain keys, which --key is not for" select keys.npy --key 0 --at 0
+    refused 0 2 "-r is for bare keys: write KEY:desc" select records.npy --key a -r --at 0
+    refused 0 2 "--record and --key need each other" select keys.npy --at 0 --record 8
+    refused 2 2 "keys.npy: has plain keys: leave out --key" select keys.npy --key 0 --at 0
     refused 2 2 "records.npy: --key: the keys have 18 bytes together" select records.npy --key a,b,v --at 0
     local place
     for place in 1000 -1001 100.1% 1.2.3% 0,,1 1, % .% x 1e3 "$(printf %060d 5)" 33.3333333333333333%; do
-        refused 0 2 "--at: '|is no place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100% with up to 15 decimals" \
+        refused 0 2 "--at: '|is not a place of the 1000 keys of keys.npy; they are 0 to 999, -1 to -1000, 0% to 100% with up to 15 decimals" \
             select keys.npy --at "$place"
     done
-    refused 2 2 "none.npy: has no keys, and so no place" select none.npy --at 0%
+    refused 2 2 "none.npy: has no keys to select from" select none.npy --at 0%
     refused 0 2 "--at: more than 1024 places" select keys.npy --at "$(printf '0,%.0s' {1..1024})0"
     if [ "${HAS_FAULTS:-OFF}" = ON ]; then
         local site rank

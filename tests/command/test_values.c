@@ -1,4 +1,4 @@
-/* Numbers as options take them, which word was meant by one that is not known, what is shown of names, what tells command lines
+/* Numbers as options take them, which known word was meant by an unknown one, how names are shown, what tells command lines
  * apart, and what bench makes of times. */
 #include <inttypes.h>
 #include <stddef.h>

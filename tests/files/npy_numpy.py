@@ -178,9 +178,9 @@ def test_bad_files():
 
     np.savez("archive.npz", keys)
     os.rename("archive.npz", "bad.npy")
-    refuse("an archive", "bad.npy", "no .npy file")
+    refuse("an archive", "bad.npy", "not a .npy file")
     np.savetxt("bad.npy", keys)
-    refuse("text of numbers", "bad.npy", "no .npy file")
+    refuse("text of numbers", "bad.npy", "not a .npy file")
     np.save("bad.npy", keys)
     refuse("another --type", "bad.npy", "f64", "--type", "u64")
     for what, size, word in (

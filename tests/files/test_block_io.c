@@ -1,6 +1,6 @@
 /* Bytes of a file, direct and through the page cache: any place, size and address, by several threads of several ranks that
- * share the blocks at their borders; a file system that refuses O_DIRECT at its first or a later request; what fails. The
- * file lies in the directory that the test runs in; parts that need O_DIRECT are skipped, with a line, where it has none. */
+ * share the blocks at their borders; a file system that refuses O_DIRECT at its first or a later request; failures. The
+ * file lies in the directory that the test runs in; parts that need O_DIRECT are skipped, with a line, if that has none. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>

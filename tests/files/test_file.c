@@ -1,4 +1,4 @@
-/* Key files over several ranks: what one division of the keys writes another reads, and names and contents
+/* Key files over several ranks: what one division of the keys writes, another reads; and names and contents
  * that cannot be right are refused, with the same status and text everywhere. */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -365,7 +365,7 @@ static void test_bad_inputs(void)
     refuse_input(in_dir("odd.bin"), &u64, HSORT_FORMAT, "13 bytes are not a whole number of u64 keys");
     refuse_input(in_dir("odd.bin"), NULL, HSORT_ARGUMENT, "does not say what type");
     refuse_input(in_dir("empty.npy"), NULL, HSORT_FORMAT, "is empty");
-    refuse_input(in_dir("text.npy"), NULL, HSORT_FORMAT, "is no .npy file");
+    refuse_input(in_dir("text.npy"), NULL, HSORT_FORMAT, "is not a .npy file");
     refuse_input(in_dir("huge.npy"), NULL, HSORT_FORMAT, "claims 4294967295 bytes");
     refuse_input(in_dir("cut.npy"), NULL, HSORT_FORMAT, "cut off after 28 of 128 bytes");
     refuse_input(in_dir("long.npy"), NULL, HSORT_FORMAT, "would make 920 bytes, the file has 928");
@@ -398,7 +398,7 @@ static void test_bad_outputs(void)
     if (comm.rank == 0)
         CHECK(symlink("nowhere", in_dir("dangling")) == 0, "symlink");
     MPI_Barrier(comm.world);
-    refuse_output("/proc/self/fd/99", NULL, HSORT_IO, "it leads to what has no name, such as a pipe");
+    refuse_output("/proc/self/fd/99", NULL, HSORT_IO, "it leads to something without a name, such as a pipe");
     close(ends[0]);
     close(ends[1]);
     close(out);

@@ -1,5 +1,5 @@
-/* An output of a file per rank: which names are patterns, each file whole by itself, all of them or none, with what they
- * replace; failures on the first, a middle and the last rank; names that lead to one file. */
+/* An output of a file per rank: which names are patterns; each file is whole by itself; all files appear or none, and with none what
+ * they would replace stays; failures on the first, a middle and the last rank; names that lead to one file. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include "kernels/base/fault.h"

@@ -1,6 +1,6 @@
 /* Several key files read as one array: any range of it, by keys and by bytes, over files of both formats, both byte orders
- * and without keys; files that do not go together are refused by name; each is one that the output may not be and that may
- * not change; some thousand, and more than may be open. */
+ * and without keys; files that do not go together are refused by name; the output may be none of the files, and none may
+ * change; some thousand files, and more than may be open. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include "kernels/base/fault.h"

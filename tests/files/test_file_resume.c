@@ -1,5 +1,5 @@
-/* An output that outlasts a stop: what was written is there again, on any number of ranks; what is not the same file is
- * replaced; the signals of a stop leave it, the others take it away; and where an output really goes. */
+/* An output that outlasts a stop: what was written is there again, on any number of ranks; a file that is not the same is
+ * replaced; the signals of a stop leave the file, the others remove it; and where an output really goes. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include "kernels/base/fault.h"
@@ -45,7 +45,7 @@ static void test_three_starts(const char *name, hsort_type type)
     CHECK(watch_fsync(in_dir("")), "the directory of %s", path);
     expect(HSORT_OK, resume(path, type, count, &file, &kept), path, "first start");
     CHECK(!kept, "%s: kept what was not there", path);
-    CHECK(comm.rank != 0 || watched_is_synced, "%s: its directory is not brought to disk", part);
+    CHECK(comm.rank != 0 || watched_is_synced, "%s: its directory is not synced to disk", part);
     fill(keys, first, mine, type);
     CHECK(file_write(&file, first, mine, keys) == HSORT_OK, "%s", status_text());
     check_back(&file, first, mine, true, "at once");

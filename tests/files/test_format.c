@@ -1,5 +1,5 @@
-/* Formats by themselves: which one a name means, what files of others are told by, what a file of each format must be like, and the
- * headers that are made. */
+/* Formats by themselves: which format a name means, how files of other formats are recognised, what a file of each format must be
+ * like, and the headers that are made. */
 #include <sys/mman.h>
 #include <unistd.h>
 #include "src/files/file_internal.h"

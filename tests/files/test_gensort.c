@@ -1,5 +1,5 @@
-/* The records of the sort benchmarks: those that gensort makes, whatever part is made, and of any records what
- * valsort says of them, whatever they are cut into. */
+/* The records of the sort benchmarks: those that gensort makes, whatever part is made, and what valsort says about any
+ * records, whatever pieces they are cut into. */
 #include "tests/support/check.h"
 #include "src/files/gensort.h"
 #include <inttypes.h>

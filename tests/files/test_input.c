@@ -1,4 +1,4 @@
-/* Generated input: the same keys whatever part is made, and each distribution what its name says, for every
+/* Generated input: the same keys whatever part is made, and each distribution is what its name says, for every
  * type. */
 #include "tests/files/input_codes.h"
 #include <omp.h>

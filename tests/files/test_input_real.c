@@ -1,4 +1,4 @@
-/* Generated input of the kinds that real keys are of: is each what its name says, for every type? Frequencies
+/* Generated input of the kinds that real keys come in: is each kind what its name says, for every type? Frequencies
  * are allowed eight standard deviations. */
 #include "tests/files/input_codes.h"
 

@@ -1,4 +1,4 @@
-/* Generated input of the types that are narrower or wider than what distributions are made of: keys of the same seed as u64 and
+/* Generated input of types that are narrower or wider than what distributions are made of: keys of the same seed as u64 and
  * f64 say what they must be. */
 #include "tests/files/input_codes.h"
 #include "tests/support/order.h"

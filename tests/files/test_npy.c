@@ -102,7 +102,7 @@ static void test_bad_dtypes(void)
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (4,), }",
                  dtypes[i]);
-        snprintf(cause, sizeof cause, "dtype '%s' is no key type", dtypes[i]);
+        snprintf(cause, sizeof cause, "dtype '%s' is not a key type", dtypes[i]);
         refuse(dictionary, cause);
     }
     // What --key 0 sorts all the same, and what it does not.
@@ -190,12 +190,12 @@ static void test_bad_heads(void)
     const size_t bytes = build(1, DICT_U8, header);
     refuse_bytes(header, 0, "is empty");
     for (size_t cut = 1; cut < 6; cut++)
-        refuse_bytes(header, cut, "is no .npy file");
+        refuse_bytes(header, cut, "is not a .npy file");
     for (size_t cut = 6; cut < bytes; cut++)
         refuse_bytes(header, cut, "cut off");
     for (size_t cut = 6, whole = build(3, DICT_U8, header); cut < whole; cut++)
         refuse_bytes(header, cut, "cut off");
-    refuse_bytes((const unsigned char *)"PK\003\004 a zip file", 15, "is no .npy file");
+    refuse_bytes((const unsigned char *)"PK\003\004 a zip file", 15, "is not a .npy file");
 
     build(1, DICT_U8, header);
     const unsigned char versions[][2] = {{0, 0}, {4, 0}, {255, 0}, {1, 1}, {2, 1}, {3, 7}};
@@ -332,7 +332,7 @@ static void test_fields(void)
     miss("in.y", "has no field 'in.y'; those of in are x, x.y");
     miss("in", "is a structure of x, x.y: name one of them, as 'in.x'");
     miss("in.", "has no field 'in.'");
-    miss("id.x", "has no field 'id.x': 'id' is no structure");
+    miss("id.x", "has no field 'id.x': 'id' is not a structure");
     miss("id[0]", "nothing is expected behind 'id'");
     miss("pos", "field 'pos' is an array: name one of it, as 'pos[0]'");
     miss("pos[3]", "from 0 to 2");
@@ -341,7 +341,7 @@ static void test_fields(void)
     miss("pos[1", "from 0 to 2");
     miss("pos[1][0]", "nothing is expected behind 'pos[1]'");
     miss("in.x.y[1]", "as 'in.x.y[1][0]'");
-    miss_in("[('a', '<f4', (2, 0)), ('k', '<u4')]", "a[1][0]", "'a[1]' is an array of nothing");
+    miss_in("[('a', '<f4', (2, 0)), ('k', '<u4')]", "a[1][0]", "'a[1]' is an array without elements");
     // Of many names as many as there is room for.
     char many[1024] = "[", names[NPY_NAMES_ROOM + 8] = "its fields are ";
     for (int i = 0; i < 10; i++) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The command against NumPy: its files are read right or refused, and it reads ours.
+# The command against NumPy: NumPy's files are read right or refused, and NumPy reads ours.
 set -uo pipefail
 
 # shellcheck source=jobs/find_python.sh

@@ -1,5 +1,5 @@
-/* Sizes in the texts of errors: of four digits, the rest cut off; as options they are read back, and are no less and hardly
- * more. Drawn, held against sscanf() and the reader of options. */
+/* Sizes in the texts of errors: they have four digits, the rest is cut off. As options they are read back, and are no less and hardly
+ * more. Sizes are drawn, and checked against sscanf() and the reader of options. */
 #include "kernels/base/size_text.h"
 #include "src/files/number.h"
 #include "tests/support/check.h"
@@ -42,14 +42,14 @@ static void test_examples(void)
     expect_option(UINT64_C(10) << 40, "10T");
 }
 
-/* Any length in bits is as likely. */
+/* Draw a size; every length in bits is equally likely. */
 static uint64_t draw_bytes(uint64_t *state)
 {
     const int shift = (int)(check_random(state) % 64);
     return check_random(state) >> shift;
 }
 
-/* The text of a size is less than a unit of its last digit below it. */
+/* The text of a size must be below the size by less than a unit of its last digit. */
 static void check_text(uint64_t bytes)
 {
     static const char prefixes[] = "kMGTPE";
@@ -67,7 +67,7 @@ static void check_option(uint64_t bytes)
 {
     char text[SIZE_TEXT_BYTES];
     uint64_t read = 0;
-    CHECK(number_parse(size_option_text(bytes, text), true, UINT64_MAX, &read), "'%s' is no size", text);
+    CHECK(number_parse(size_option_text(bytes, text), true, UINT64_MAX, &read), "'%s' is not a size", text);
     CHECK(read >= bytes && (read - bytes < 1024 || (double)(read - bytes) < 0.1 * (double)bytes),
           "%llu bytes: '%s'", (unsigned long long)bytes, text);
 }
@@ -81,7 +81,7 @@ int main(void)
     for (int i = 0; i < DRAWS; i++) {
         const uint64_t bytes = draw_bytes(&state);
         check_text(bytes);
-        check_option(bytes < UINT64_MAX >> 1 ? bytes : bytes >> 1); // rounded up it must be a number still
+        check_option(bytes < UINT64_MAX >> 1 ? bytes : bytes >> 1); // rounded up, it must still be a number
     }
     return check_failures > 0;
 }

@@ -1,4 +1,5 @@
-/* A library that says of itself what the test wants, before the real one: in front of it, as its dependency, the rest is found.
+/* A library that says about itself what the test wants, put before the real one. The real one is its dependency, so everything else is
+ * found behind it.
  *   FAKE_MPI       what its MPI_Get_library_version() says
  *   FAKE_VERSION   what its hsort_version() says */
 #include <stdio.h>

@@ -140,8 +140,8 @@ def run_refusals(ranks, sorter):
         ("a mask", FakeArray(keys, mask=FakeArray(keys)), "mask"),
         ("byte order", FakeArray(turned), "byte order"),
         ("dimensions", FakeArray(keys.reshape(2, 5)), "2 dimensions"),
-        ("complex", FakeArray(keys.view("c8")), "no key type"),
-        ("a complex tensor", FakeTensor(keys.view("c8"), FAKE_TYPES["complex64"], "cuda"), "no key type"),
+        ("complex", FakeArray(keys.view("c8")), "not a key type"),
+        ("a complex tensor", FakeTensor(keys.view("c8"), FAKE_TYPES["complex64"], "cuda"), "not a key type"),
         ("a tensor with strides", FakeTensor(keys[::2], FAKE_TYPES["float32"], "cuda"), "contiguous"),
         ("another device", FakeTensor(keys, FAKE_TYPES["float32"], "xpu"), "device"),
     ]

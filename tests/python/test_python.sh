@@ -1,6 +1,6 @@
 #!/bin/bash
-# The Python package against NumPy: arrays, records and the page's recipe on 1, 2, 3 and 5 ranks, drawn by HYPERSORT_SEED; on 1 and 3 ranks of every
-# dtype, else of some.
+# The Python package against NumPy: arrays, records and the page's recipe on 1, 2, 3 and 5 ranks, drawn by HYPERSORT_SEED; on 1 and 3
+# ranks with every dtype, else with some.
 set -uo pipefail
 # shellcheck source=tests/support/python.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/python.sh"

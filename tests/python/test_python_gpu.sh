@@ -1,5 +1,5 @@
 #!/bin/bash
-# The Python package on a GPU: CuPy, PyTorch and Numba, where they are there, and device memory without any of them.
+# The Python package on a GPU: CuPy, PyTorch and Numba, if they are installed, and device memory without any of them.
 set -uo pipefail
 # shellcheck source=tests/support/python.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/python.sh"

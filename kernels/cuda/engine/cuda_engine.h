@@ -137,7 +137,7 @@ static inline hsort_status cuda_grant_shared(struct cuda_engine *engine, const v
     cudaFuncAttributes known;
     TRY_CUDA(cudaFuncGetAttributes(&known, kernel));
     if (known.sharedSizeBytes + (size_t)bytes > (size_t)engine->block_bytes)
-        return status_fail(HSORT_INTERNAL, "a kernel asks for %zu bytes of shared memory, and a block has %d",
+        return status_fail(HSORT_INTERNAL, "a kernel needs %zu bytes of shared memory, but a block has %d",
                            known.sharedSizeBytes + (size_t)bytes, engine->block_bytes);
     if (known.maxDynamicSharedSizeBytes < bytes)
         TRY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
@@ -158,7 +158,7 @@ static inline hsort_status wait_until(cudaStream_t stream, DONE is_done)
             continue;
         TRY_CUDA(state);
         if (!is_done())
-            return status_fail(HSORT_INTERNAL, "a kernel has ended without the word that the host waits for");
+            return status_fail(HSORT_INTERNAL, "a kernel ended without the answer that the host waits for");
         break;
     }
     // On every kind of processor, what the kernel wrote before the word must not be read sooner than the word.

@@ -92,7 +92,7 @@ static hsort_status with_code_type(int code_bytes, F run)
     case 16:
         return run(uint128());
     }
-    return status_fail(HSORT_INTERNAL, "no codes of elements of %d bytes", code_bytes);
+    return status_fail(HSORT_INTERNAL, "codes of elements cannot have %d bytes", code_bytes);
 }
 
 /* run(T()) with an unsigned integer of 1, 2, 4 or 8 bytes. Errors HSORT_INTERNAL. */
@@ -150,7 +150,7 @@ extern "C" hsort_status elements_make_codes(struct engine *base, int code_bytes,
     device_scope scope(engine);
     TRY(kernel_fault("codes"));
     if (field_count < 0 || field_count > ENGINE_FIELDS_MAX)
-        return status_fail(HSORT_INTERNAL, "no codes of %d fields", field_count);
+        return status_fail(HSORT_INTERNAL, "codes cannot have %d fields", field_count);
     return with_code_type(code_bytes, [&](auto code) {
         typedef decltype(code) C;
         return count > 0

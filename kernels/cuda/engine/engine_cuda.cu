@@ -276,11 +276,11 @@ static hsort_status plan_sort(int rung, int key_bytes, int64_t count, int64_t sc
         return HSORT_OK;
     const int64_t chunk = in_place_chunk(count, scratch_count);
     if (chunk == 0 && rung != -1)
-        return status_fail(HSORT_ARGUMENT, "rung %d sorts no %lld keys with scratch for %lld", rung,
+        return status_fail(HSORT_ARGUMENT, "rung %d cannot sort %lld keys with scratch for %lld", rung,
                            (long long)count, (long long)scratch_count);
     if (chunk == 0 && key_bytes > (int)sizeof(uint64_t))
         return status_fail(HSORT_DEVICE_MEMORY,
-                           "%lld keys of %d bytes are sorted with scratch for 1 / %d of them at least, not for %lld",
+                           "%lld keys of %d bytes need scratch for at least 1 / %d of them, not for %lld",
                            (long long)count, key_bytes, (int)ENGINE_CHUNKS_MAX, (long long)scratch_count);
     plan->chunk = chunk > 0 ? chunk : count;
     if (rung == -1)
@@ -418,7 +418,7 @@ static hsort_status start_device(struct cuda_engine *engine)
     TRY(cuda_check(launched, "launch of the first kernel"));
     TRY_CUDA(cudaStreamSynchronize(engine->streams[STREAM_WORK]));
     if (engine->result->alive != 1)
-        return status_fail(HSORT_CUDA, "GPU %d ran a kernel without effect", engine->device);
+        return status_fail(HSORT_CUDA, "a kernel on GPU %d had no effect", engine->device);
     return look_at_code(engine);
 }
 

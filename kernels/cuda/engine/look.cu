@@ -147,7 +147,7 @@ extern "C" hsort_status elements_inspect(struct engine *base, const struct engin
     TRY(kernel_fault("look at elements"));
     *found = {};
     if (elements->field_count < 0 || elements->field_count > ENGINE_FIELDS_MAX)
-        return status_fail(HSORT_INTERNAL, "no codes of %d fields", elements->field_count);
+        return status_fail(HSORT_INTERNAL, "codes cannot have %d fields", elements->field_count);
     if (elements->count == 0)
         return HSORT_OK;
     const struct looked_at of = look_list(elements);

@@ -49,7 +49,7 @@ static hsort_status check_filters(const char *path, const char *name, hid_t prop
 #if H5_VERSION_GE(1, 14, 0) && !defined H5_HAVE_PARALLEL_FILTERED_WRITES // before that it goes without saying
     if (H5Pget_nfilters(properties) > 0)
         return status_fail(HSORT_FORMAT,
-                           "%s: dataset '%.100s' is packed, and this parallel HDF5 cannot write such", path,
+                           "%s: dataset '%.100s' is packed, and this parallel HDF5 cannot write packed datasets", path,
                            name);
 #endif
     return HSORT_OK;

@@ -362,7 +362,7 @@ static hsort_status copy_old_file(const struct file_out *out, struct progress *p
     free(piece);
     if (!piece)
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory to copy it", out->path);
-    return moved < 0 ? status_fail(HSORT_IO, "%s: what it has besides cannot be copied: %s", out->path,
+    return moved < 0 ? status_fail(HSORT_IO, "%s: what else it holds cannot be copied: %s", out->path,
                                    strerror(cause))
                      : HSORT_OK;
 }
@@ -385,7 +385,7 @@ static hsort_status look_at_old(const struct file_out *out, const struct hdf5_pl
     *stays = !away && no_group == 0 && has_more(old, place->path);
     H5Fclose(old);
     if (no_group > 0)
-        return status_fail(HSORT_ARGUMENT, "%s:%.200s: '%.*s' is there and is no group", out->path,
+        return status_fail(HSORT_ARGUMENT, "%s:%.200s: '%.*s' exists and is not a group", out->path,
                            place->path, no_group < 100 ? (int)no_group : 100, place->path);
     return away ? status_fail(HSORT_ARGUMENT, "%s:%.200s: leads to another file, by an external link",
                               out->path, place->path)
@@ -399,7 +399,7 @@ static hsort_status begin_file(const struct hdf5_in *in, const struct file_out *
     bool stays;
     if (in->is_dataset && place->path[1] == '\0')
         return status_fail(HSORT_ARGUMENT,
-                           "%s:/: is the group of all, and no place for a dataset: give it a name",
+                           "%s:/: is the root group, not a dataset: give the dataset a name",
                            out->path);
     TRY(look_at_old(out, place, &stays));
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS), properties = H5Pcreate(H5P_FILE_CREATE);

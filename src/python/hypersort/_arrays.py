@@ -83,7 +83,7 @@ def _empty(like: Array, shape: Tuple[int, ...], dtype: Any, on_host: bool) -> An
         return sys.modules["cupy"].empty(shape, dtype)
     if like.library == "numba":
         return sys.modules["numba.cuda"].device_array(shape, dtype)
-    raise TypeError(f"nothing is known of {like.library} that makes a result: give one by out=")
+    raise TypeError(f"cannot make a result for arrays of {like.library}: give one by out=")
 
 
 def _contiguous_strides(shape: Iterable[int], itemsize: int) -> Tuple[int, ...]:
@@ -107,7 +107,7 @@ def _view_interface(a: Any, name: str) -> Array:
         raise TypeError(f"{name} is not in this machine's byte order")
     stream = face.get("stream") if face.get("version", 0) >= 3 else _LEGACY_STREAM
     if stream == 0:
-        raise ValueError(f"{name}: its interface names the stream 0, which is none")
+        raise ValueError(f"{name}: its interface names the stream 0, which is not a stream")
     return Array(a, _home(a), pointer or 0, shape, dtype, 0, None, True, stream, bool(read_only))
 
 
@@ -143,7 +143,7 @@ def view(a: Any, name: str) -> Array:
         found = _view_interface(a, name) if _is_foreign(a) else _view_numpy(a, name)
         item_bytes = found.dtype.itemsize
     if not found.shape:
-        raise ValueError(f"{name} has no dimension")
+        raise ValueError(f"{name} has no dimensions")
     tail_items = int(np.prod(found.shape[1:], dtype=np.int64))
     return replace(found, element_bytes=item_bytes * tail_items)
 
@@ -159,7 +159,7 @@ def _as_numpy(a: Any, name: str) -> np.ndarray:
         raise TypeError(f"{name} has a mask")
     a = np.asarray(a)
     if a.ndim == 0:
-        raise ValueError(f"{name} has no dimension")
+        raise ValueError(f"{name} has no dimensions")
     return a
 
 
@@ -197,7 +197,7 @@ def key_of_tensor(found: Array, name: str) -> KeyType:
     """The key type of a PyTorch tensor, or TypeError."""
     word = str(found.dtype).partition(".")[2]
     if word not in _TORCH_TYPES:
-        raise TypeError(f"{name} has the dtype {found.dtype}, which is no key type")
+        raise TypeError(f"{name} has the dtype {found.dtype}, which is not a key type")
     return type_by_name(_TORCH_TYPES[word])
 
 
@@ -234,7 +234,7 @@ def read_index(a: Any, name: str = "index") -> Array:
         if a.size == 0 and a.dtype == np.float64:  # what NumPy makes of []
             a = a.astype(np.int64)
         if a.dtype.kind not in "iu":
-            raise TypeError(f"{name} has the dtype {a.dtype}, which is no integer")
+            raise TypeError(f"{name} has the dtype {a.dtype}, which is not an integer type")
         a = np.require(a, np.int64, ["C", "ALIGNED"])
     found = view(a, name)
     if not _same_dtype(found.dtype, "int64") or len(found.shape) != 1:
@@ -245,7 +245,7 @@ def read_index(a: Any, name: str = "index") -> Array:
 def written(a: Any, name: str) -> Array:
     """An array that is written where it is."""
     if not isinstance(a, np.ndarray) and not _is_foreign(a):
-        raise TypeError(f"{name} is no array that can be written")
+        raise TypeError(f"{name} is not an array that can be written")
     found = view(a, name)
     if found.read_only:
         raise ValueError(f"{name} is read-only")

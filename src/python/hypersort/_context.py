@@ -34,9 +34,9 @@ def communicator_of(comm: Optional[MPI.Intracomm]) -> MPI.Intracomm:
     """The communicator; COMM_WORLD for None. Not collective, because there is no communicator to agree over."""
     comm = MPI.COMM_WORLD if comm is None else comm
     if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL:
-        raise TypeError("comm is MPI.COMM_NULL: it was freed, or this rank is none of its ranks")
+        raise TypeError("comm is MPI.COMM_NULL: it was freed, or this rank is not one of its ranks")
     if not isinstance(comm, MPI.Intracomm):
-        raise TypeError(f"comm is {comm!r}, wanted an intracommunicator of mpi4py")
+        raise TypeError(f"comm is {comm!r}, not an intracommunicator of mpi4py")
     return comm
 
 

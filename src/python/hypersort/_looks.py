@@ -60,7 +60,7 @@ class Looks(Context):
             keys = read_keys(a, "a")
             wanted = np.asarray(positions)
             if wanted.size and wanted.dtype.kind not in "iu":
-                raise TypeError(f"positions have the dtype {wanted.dtype}, which is no integer")
+                raise TypeError(f"positions have the dtype {wanted.dtype}, which is not an integer type")
             if wanted.size and wanted.max() > np.iinfo(np.int64).max:
                 raise ValueError(f"position {wanted.max()} is beyond 63 bits")
             wanted = wanted.astype(np.int64)
@@ -87,7 +87,7 @@ class Looks(Context):
         def prepare() -> Tuple[Any, ...]:
             keys, wanted = read_keys(a, "a"), np.asarray(q, np.float64)
             if method not in QUANTILE_METHODS:
-                raise ValueError(f"method is {method!r}: one of {', '.join(QUANTILE_METHODS)} can be")
+                raise ValueError(f"method is {method!r}, not one of {', '.join(QUANTILE_METHODS)}")
             if not ((wanted >= 0) & (wanted <= 1)).all():
                 raise ValueError("q is not between 0 and 1")
             if method == "linear":
@@ -97,7 +97,7 @@ class Looks(Context):
         keys, wanted = self._together("quantile()", prepare)
         last = self._comm.allreduce(keys.count) - 1
         if last < 0:
-            raise error_of(_abi.Status.ARGUMENT, "there are no keys on any rank, and so no quantile or median")
+            raise error_of(_abi.Status.ARGUMENT, "there are no keys on any rank, so there is no quantile or median")
         place = wanted.ravel() * last
         low, high = np.floor(place).astype(np.int64), np.ceil(place).astype(np.int64)
         # After all of them the last key: it is NaN if any key is.

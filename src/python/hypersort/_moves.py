@@ -85,10 +85,10 @@ class Moves(Context):
         def prepare() -> Tuple[Any, ...]:
             arrays = [read_elements(column, f"column {i}") for i, column in enumerate(columns)]
             if not 1 <= len(arrays) <= FIELDS_MAX:
-                raise ValueError(f"{len(arrays)} columns: 1 to {FIELDS_MAX} can be")
+                raise ValueError(f"{len(arrays)} columns; 1 to {FIELDS_MAX} are allowed")
             turned = [descending] * len(arrays) if isinstance(descending, (bool, np.bool_)) else list(descending)
             if len(turned) != len(arrays):
-                raise ValueError(f"{len(arrays)} columns, and descending says so of {len(turned)}")
+                raise ValueError(f"{len(arrays)} columns, but descending has {len(turned)} values")
             if len({array.count for array in arrays}) != 1:
                 raise ValueError(f"columns of different lengths: {[array.count for array in arrays]}")
             fields = [_records.column_field(array, bool(turned[i]), i) for i, array in enumerate(arrays)]

@@ -26,15 +26,15 @@ _NUMBERS = ("local_rung", "threads", "chunk_bytes", "device_memory_limit", "trac
 def _set_word(options: _abi.Options, name: str, value: Any) -> None:
     choices = ", ".join(_WORDS[name])
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}, which is no word: one of {choices} can be")
+        raise TypeError(f"{name} is {value!r}, not one of the words {choices}")
     if value not in _WORDS[name]:
-        raise ValueError(f"{name} is {value!r}: one of {choices} can be")
+        raise ValueError(f"{name} is {value!r}, not one of {choices}")
     setattr(options, name, _WORDS[name].index(value))
 
 
 def _set_number(options: _abi.Options, name: str, value: Any) -> None:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{name} is {value!r}, which is no whole number")
+        raise TypeError(f"{name} is {value!r}, which is not a whole number")
     # ctypes would cut off what does not fit, and make a very large size of -1.
     kind = dict(_abi.Options._fields_)[name]
     least = 0 if kind is ctypes.c_size_t else -1

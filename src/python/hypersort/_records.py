@@ -20,7 +20,7 @@ def _steps(dtype: np.dtype, path: str) -> List[Union[str, int]]:
         return [path]
     words = re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)
     if not re.fullmatch(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*", path):
-        raise ValueError(f"order: {path!r} is no field")
+        raise ValueError(f"order: {path!r} is not a field")
     return [int(place) if place else word for word, place in words]
 
 
@@ -57,7 +57,7 @@ def make_field(dtype: np.dtype, offset: int, descending: bool, name: str) -> Fie
         return Field(offset, type_by_name("u8").code, descending, dtype.itemsize, 0)
     key = find_key_type(dtype)
     if key is None:
-        raise TypeError(f"order: {name!r} has the dtype {dtype}, which is no key type")
+        raise TypeError(f"order: {name!r} has the dtype {dtype}, which is not a key type")
     return Field(offset, key.code, descending, 0, 0 if dtype.isnative else 1)
 
 
@@ -68,7 +68,7 @@ def read_order(records: np.ndarray, order: Order) -> Tuple[List[Field], str]:
         raise TypeError(f"records of the dtype {dtype}: they have no fields")
     names = list(dtype.names) if order is None else [order] if isinstance(order, str) else list(order)
     if not 1 <= len(names) <= FIELDS_MAX:
-        raise ValueError(f"order has {len(names)} fields: 1 to {FIELDS_MAX} can be")
+        raise ValueError(f"order has {len(names)} fields; 1 to {FIELDS_MAX} are allowed")
     fields = []
     for name in names:
         descending = name.startswith("-") and name not in dtype.names

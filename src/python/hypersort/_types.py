@@ -56,7 +56,7 @@ def key_type_of(dtype: np.dtype, name: str) -> KeyType:
             hint = ": give a field, as a['NAME']; sort_records(), argsort_columns() and check_records() take several"
         elif is_bytes(dtype):
             hint = ": argsort_columns() orders such, and take() moves them"
-        raise TypeError(f"{name} has the dtype {dtype}, which is no key type{hint}")
+        raise TypeError(f"{name} has the dtype {dtype}, which is not a key type{hint}")
     return found
 
 

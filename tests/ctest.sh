@@ -1,10 +1,10 @@
 #!/bin/bash
-# Run the tests of one build: how each one ended, line by line, then the summary (tests/summary.awk).
+# Run the tests of one build: print how each one ended, line by line, then the summary (tests/summary.awk).
 #
 #   tests/ctest.sh BUILD-FOLDER closing|counts [ctest argument...]
 #
 # The second argument says which line comes last. The whole output is kept in BUILD-FOLDER.tests.log. SECONDS_LEFT in
-# the environment ends the run after so many seconds; a test that has not ended by then counts as failed.
+# the environment ends the run after that many seconds; a test that has not ended by then counts as failed.
 set -euo pipefail
 
 build=$1 last=$2

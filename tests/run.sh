@@ -1,13 +1,13 @@
 #!/bin/bash
 # Set up, build, and run the tests that this machine can run; say which were skipped, and why.
 #
-#   tests/run.sh                       a part drawn by a seed: some under AddressSanitizer and UBSan, then of the test build;
-#                                      and, where it is installed, the tests of mpi/ with MPICH
+#   tests/run.sh                       a part drawn by a seed: some tests under AddressSanitizer and UBSan, some of the test build;
+#                                      and, if MPICH is installed, tests of mpi/ with MPICH
 #   tests/run.sh --all                 all of them
 #   tests/run.sh CTEST-ARGUMENT...     only those tests of the test build, e.g. -R hypercube or -L cpu
 #
-# Every test program is in every part, on other numbers of ranks (draw.awk says how many). HYPERSORT_SEED repeats a part, and what
-# its tests draw themselves. Exits 0 only if nothing failed. The last line is ctest's own, of the test build.
+# Every test program is in every part, on other numbers of ranks (draw.awk says how many). HYPERSORT_SEED repeats a part, and
+# everything that its tests draw themselves. Exits 0 only if nothing failed. The last line is ctest's own, of the test build.
 set -euo pipefail
 
 # shellcheck source=../jobs/setup.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What looks at results sees what is wrong: the functions of support/cli.sh are shown runs that are not what they ask for, and the
-# scripts that compare outputs a command whose outputs are damaged.
+# Whatever looks at results finds what is wrong: the functions of support/cli.sh are shown runs that are not what they ask for, and the
+# scripts that compare outputs are shown a command whose outputs are damaged.
 set -uo pipefail
 # shellcheck source=tests/support/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/support/cli.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The Markdown of the tree: every relative link leads to a file, and where it names a heading, to that heading. And the results: each
-# file of jobs/results is named by a page, each that a page names is there, and each names the commit that it was measured at.
+# The Markdown of the tree: every relative link leads to a file, and if it names a heading, to that heading. And the results: a page
+# names each file of jobs/results, each file that a page names is there, and each file names the commit that it was measured at.
 set -euo pipefail
 
 cd "$SOURCE"

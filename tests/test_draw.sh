@@ -1,5 +1,5 @@
 #!/bin/bash
-# What tests/run.sh draws: a part, of every program; by the seed alone; and each test at some time.
+# What tests/run.sh draws: a part that has every program, by the seed alone; and each test is drawn at some time.
 set -euo pipefail
 
 draw() { awk -v seed="$1" "${@:2}" -f "$SOURCE/tests/draw.awk" "$names"; }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# An installed hypersort is of use: the README's C example compiles against it alone, with the shared and with the static library,
-# and sorts over two ranks. The static library shows no name but hsort_...: a program may have each of the others for itself. The
-# pages lead to what is installed, and so does all else that names a page.
+# An installed hypersort works: the README's C example compiles against it alone, with the shared and with the static library,
+# and sorts over two ranks. The static library shows no name but hsort_...: a program may have functions of all its other names. The
+# pages lead to what is installed, and so does everything else that names a page.
 set -euo pipefail
 # shellcheck source=package/installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/package/installed.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The layers, as the build cannot check them: who includes whom (src -> mpi -> kernels, never back), what the library
+# The rules of the layers that the build cannot check: who includes whom (src -> mpi -> kernels, never back), what the library
 # may not do (print, exit, start MPI), what the header must say, and what the shared library exports.
 set -euo pipefail
 

@@ -1,9 +1,8 @@
 #!/bin/bash
-# No function or struct of one name stands in two files of the program, so that a name that is looked for is found. Twins are the
-# exception: files whose names are the same but for folder, ending, _body, _host and _cuda; a file of kernels/host and one of
-# kernels/cuda, which are two forms of one engine; and no_cuda.c and no_hdf5.c, which stand where the CUDA or the HDF5 files are not
-# built.
-# The examples are programs of their own.
+# No function or struct of one name stands in two files of the program, so that a search for a name finds one place. Twins are the
+# exception: files whose names are the same except for folder, ending, _body, _host and _cuda; a file of kernels/host and one of
+# kernels/cuda, which are two forms of one engine; and no_cuda.c and no_hdf5.c, which replace the CUDA or the HDF5 files if those are
+# not built. The examples are programs of their own, and not looked at.
 set -euo pipefail
 
 cd "$SOURCE"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # hypersort inside another CMake project, by add_subdirectory() and by FetchContent: it builds with a compiler that warns of more
 # than ours, in the build type of the project, and without pkg-config; the project's programs link and run. Both ways lead to the
-# same files, so by add_subdirectory() it is only configured, which tells whether the targets are there.
+# same files, so with add_subdirectory() it is only configured, which shows whether the targets are there.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -5,7 +5,7 @@
  * things are repeated less. Before each one, outside the timed part, the input is restored, more memory than
  * the L2 cache holds is overwritten, and the device becomes idle; one more, the first, warms up and does not
  * count. Every result is checked: order, fingerprint, and with values each value at its key. A row is left
- * out, and a "# left out" line says so, where memory or the time limit do not suffice. */
+ * out, and a "# left out" line says so, if memory or the time limit does not suffice. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -19,7 +19,7 @@
 
 enum { BENCH_PACES = 512 };
 
-/* What one repeat of something took, restoring and checking included; so a larger one takes about that. */
+/* What one repeat of something took per key, restoring and checking included; a larger one takes about as much. */
 struct bench_pace {
     char name[96];
     double seconds_per_key;
@@ -44,7 +44,7 @@ struct bench {
     struct ladder_type type;
     int64_t count, room;
     int input;
-    struct keymap map; /* of the keys; codes, unless an experiment makes others of them */
+    struct keymap map; /* of the keys; these are codes, unless an experiment makes other keys of them */
     void *original;
     struct sort_args args;
     struct engine_inspection before;
@@ -68,22 +68,22 @@ struct bench_timing {
     double ms, least, most; /* ms: the median */
 };
 
-/* Seconds since some moment. */
+/* Return the seconds since some moment. */
 double bench_now(void);
 
 /* Open the first GPU, measure its copy rate, and write the head of `csv`. `seconds` is the time limit. */
 void bench_open(struct bench *b, FILE *csv, double seconds);
 void bench_close(struct bench *b);
 
-/* Have `count` keys of this type and input in b->original and memory for the sort. False if time is over, or,
- * with a note, if the GPU has too little memory. */
+/* Put `count` keys of this type and input into b->original, and take memory for the sort. False if time is over,
+ * or, with a note, if the GPU has too little memory. */
 bool bench_load(struct bench *b, struct ladder_type type, int64_t count, int input);
 
 /* Take the codes of the data in hand for those of keys of this type, and put such keys in their place. */
 void bench_decode(struct bench *b, hsort_type type);
 
-/* Time it on the data in hand and write the row; or a note, if it was left out or its result was wrong. Its ms, or
- * 0. */
+/* Time a subject on the data in hand and write the row; or a note, if it was left out or its result was wrong.
+ * Returns its ms, or 0. */
 double bench_row(struct bench *b, const struct bench_subject *subject);
 
 /* Rung `number` as a subject, on the data in hand. */

@@ -1,9 +1,9 @@
-/* How many bytes a rung moves through device memory. What it reaches of the rate of a copy then says whether
- * bytes limit it. */
+/* How many bytes a rung moves through device memory. The part of a copy's rate that the rung reaches then says
+ * whether bytes limit it. */
 #include "tests/bench/bench.h"
 
-/* Kernels that a sort of the data in hand launches; 0 if it cannot be recorded. They are recorded, and not
- * run. */
+/* Count the kernels that a sort of the data in hand launches; 0 if the sort cannot be recorded. Kernels are
+ * recorded, not run. */
 static int count_launches(struct bench *b, int rung)
 {
     cudaStream_t stream = b->engine->streams[STREAM_WORK];
@@ -33,7 +33,7 @@ double bench_bytes(struct bench *b, int rung)
         return keys + b->type.key_bytes * pass;
     case 6: // a local sort and a shuffle per 2-bit digit
         return 2 * 4 * b->type.key_bytes * pass;
-    case 8: // two passes, the leaves; with values counts, too; where it leaves the keys to rung 7, that takes more
+    case 8: // two passes, the leaves; with values counts, too; if it leaves the keys to rung 7, that rung takes more
         if (b->type.value_bytes == 0)
             return 3 * pass;
         return b->type.key_bytes == 8 ? keys + 3 * pass : bench_bytes(b, 7);

@@ -1,11 +1,11 @@
-/* How fast this machine's cores copy a file: what `sort` of a file is measured beside.
+/* How fast this machine's cores copy a file: `sort` of a file is compared with this.
  *
- *     bench_copy FROM TO [SECONDS [cold]]  each way three times, as far as SECONDS (60) reach; prints a row a way
+ *     bench_copy FROM TO [SECONDS [cold]]  each way three times, as far as SECONDS (60) reach; prints a row for each way
  *     bench_copy drop FILE                 take FILE out of the page cache; exits with 1 if it stays there
  *
  * `cold`: FROM is taken out of the page cache before each copy.
- * By as many threads as cores, twice as many, 4 and 1, each with requests of 4 MiB, through the page cache and around it
- * (O_DIRECT, where both files can). TO is made anew each time and brought to disk (fsync), as `sort` does. */
+ * The ways are as many threads as cores, twice as many, 4 and 1, each with requests of 4 MiB, through the page cache and around it
+ * (O_DIRECT, if both files can). TO is made anew each time and synced to disk (fsync), as `sort` does. */
 #include <fcntl.h>
 #include <omp.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 enum { CHUNK = 4 << 20, REPEATS = 3, BLOCK = 4096 };
 
-/* Copy one chunk; false if it cannot be. */
+/* Copy one chunk; false if that is impossible. */
 static bool copy_chunk(int from, int to, off_t at, size_t bytes, char *buffer)
 {
     size_t done = 0;
@@ -37,7 +37,7 @@ static bool copy_chunk(int from, int to, off_t at, size_t bytes, char *buffer)
     return true;
 }
 
-/* How many pages of the file [bytes] are in the cache. */
+/* Count the pages of the file [bytes] that are in the cache. */
 static long cached_pages(int file, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
@@ -52,7 +52,7 @@ static long cached_pages(int file, size_t bytes)
     return found;
 }
 
-/* True if no page of the file is left in the cache; of a file in memory all are. */
+/* Drop a file from the cache. True if no page of it is left there; of a file in memory all pages are left. */
 static bool drop_file(const char *path)
 {
     enum { TRIES = 20 };
@@ -70,7 +70,7 @@ static bool drop_file(const char *path)
     return dropped;
 }
 
-/* Seconds of a whole copy; less than 0 if it cannot be made this way. */
+/* Return the seconds of a whole copy; less than 0 if it cannot be made this way. */
 static double copy_file(const char *from_path, const char *to_path, int threads, int flags)
 {
     struct stat facts;

@@ -16,7 +16,7 @@ static hsort_status workspace_of_ours(struct cuda_engine *engine, int, const str
     return ladder_workspace(engine, rung_of(args), args, bytes);
 }
 
-/* Bits to bits, in one call. */
+/* Sort bits to bits, in one call. */
 static hsort_status sort_bits(struct cuda_engine *engine, int type, struct sort_args *args)
 {
     struct raw_keys raw = {};
@@ -38,7 +38,7 @@ static hsort_status sort_in_three(struct cuda_engine *engine, int type, struct s
     return keys_map(engine, map, false, args->sorted_keys, args->sorted_keys, args->count);
 }
 
-/* Integers are uniform, floats are uniform between -1 and 1: CUB orders NaNs otherwise than we do. */
+/* Integers are uniform, floats are uniform between -1 and 1, because CUB orders NaNs in another way. */
 void bench_types(struct bench *b)
 {
     static const hsort_type types[] = {HSORT_U32, HSORT_I32, HSORT_F32, HSORT_U64, HSORT_I64, HSORT_F64};
@@ -82,7 +82,7 @@ static hsort_status sort_by_engine(struct cuda_engine *engine, int parts, struct
                                   NULL, &args->sorted_keys);
 }
 
-/* Scratch for all keys, for a part, and none. */
+/* Sort with scratch for all keys, for a part of them, and with none. */
 void bench_less_scratch(struct bench *b)
 {
     static const struct {
@@ -106,7 +106,7 @@ void bench_less_scratch(struct bench *b)
 
 /* ---- keys of 16 bytes ---------------------------------------------------------------------------------- */
 
-/* The data in hand, words of 8 bytes, as half as many keys of 16. */
+/* Take the data in hand, words of 8 bytes, for half as many keys of 16 bytes. */
 static struct sort_args as_wide(const struct sort_args &args)
 {
     struct sort_args wide = args;
@@ -130,7 +130,7 @@ static hsort_status sort_wide(struct cuda_engine *engine, int rung, struct sort_
     return status;
 }
 
-/* What rung 8 makes of the data in hand, word for word beside CUB's. */
+/* Compare what rung 8 makes of the data in hand with CUB's result, word for word. */
 static void compare_wide(struct bench *b)
 {
     const size_t bytes = (size_t)b->count * 8;
@@ -161,7 +161,7 @@ static void compare_wide(struct bench *b)
     }
 }
 
-/* Rung 8 beside CUB's sort of such keys, and beside its sort of as many keys of 8 bytes with values of 8. */
+/* Time rung 8, beside CUB's sort of such keys, and beside CUB's sort of as many keys of 8 bytes with values of 8. */
 void bench_wide(struct bench *b)
 {
     const struct ladder_type words = {"u64", 8, 0}, pairs = {"8+8", 8, 8};

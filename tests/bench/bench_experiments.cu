@@ -1,4 +1,4 @@
-/* The experiments of the sources, repeated on this GPU. Their claims stand at each one.
+/* The experiments of the sources, repeated on this GPU. The claims of the sources stand beside each experiment.
  *
  *   Peters   Peters, Schulz-Hildebrandt, Luttenberger, "Fast in-place sorting with CUDA based on bitonic
  *            sort"
@@ -14,7 +14,7 @@
 enum { U32, U64, PAIR_4_4 }; /* of ladder_types */
 enum { ROWS_THREADS = 256 };
 
-/* A subject that is a rung but for one number. */
+/* Return a subject that is a rung, except for one number. */
 static struct bench_subject variant_of(struct bench *b, int rung, const char *variant, int number,
                                        hsort_status (*sort)(struct cuda_engine *, int, struct sort_args *))
 {
@@ -45,7 +45,7 @@ static hsort_status threads_of_6(struct cuda_engine *engine, int threads, struct
     return rung_6_threads(engine, args, threads);
 }
 
-/* bench_subject.workspace is asked by the number of a rung, but `number` is something else here. */
+/* bench_subject.workspace is asked with the number of a rung, but `number` is something else here. */
 static hsort_status workspace_of_6(struct cuda_engine *engine, int, const struct sort_args *args, size_t *bytes)
 {
     return ladder_workspace(engine, 6, args, bytes);
@@ -60,7 +60,7 @@ static void time_all_rungs(struct bench *b)
 }
 
 /* Peters, figure 4: sorting rate against n, 2^10 to 2^24, of integers and of (int, int) and (int, float)
- * pairs; a value is never looked at, so both pairs are one here. Bitonic sort is claimed to reach its best
+ * pairs; a value is never looked at, so both kinds of pairs are one here. Bitonic sort is claimed to reach its best
  * rate at 2^19, to decline slowly from there, and to be beaten by radix sort from 2^16 on. */
 static void peters_rate(struct bench *b)
 {
@@ -72,8 +72,8 @@ static void peters_rate(struct bench *b)
     }
 }
 
-/* Peters, section 3.2: each degree divides the passes over memory; they went up to 4. All over rung 1, the
- * trivial implementation. */
+/* Peters, section 3.2: each degree divides the passes over memory; they went up to 4. Rung 1, the trivial
+ * implementation, is timed beside the degrees. */
 static void peters_degree(struct bench *b)
 {
     static const char *const words[] = {"",         "degree 1", "degree 2", "degree 3",
@@ -130,7 +130,7 @@ static void threads(struct bench *b)
 }
 
 /* Sort each row of 32 keys, `repeats` times over without going back to global memory: the repeats change nothing, but let the row
- * decide the time. A lane for each key; lanes exchange keys by shuffles. */
+ * decide the time. Each key has a lane; lanes exchange keys by shuffles. */
 template <typename K>
 static __global__ void __launch_bounds__(ROWS_THREADS)
     sort_rows_kernel(K *keys, int64_t rows, int repeats)
@@ -183,7 +183,7 @@ static __global__ void __launch_bounds__(ROWS_THREADS)
     keys[i] = x.key;
 }
 
-/* By one of the two kernels. */
+/* Sort rows by one of the two kernels. */
 template <typename K>
 static hsort_status sort_rows(struct cuda_engine *engine, void (*kernel)(K *, int64_t, int), struct sort_args *args,
                               int repeats)
@@ -211,7 +211,7 @@ static hsort_status rows_through_shared(struct cuda_engine *engine, int repeats,
 }
 
 /* Blog: rows of 32 keys, sorted over and over to hide global memory, are 1.3 to 1.4 times as fast by shuffles
- * as through shared memory (on an RTX 3090). Once each too, as a sort would use it. */
+ * as through shared memory (on an RTX 3090). Rows are also sorted only once, as a sort would do it. */
 static void shuffle_experiment(struct bench *b)
 {
     for (int type : {U32, U64}) {
@@ -248,7 +248,7 @@ static void *host_memory(struct contest *c, size_t bytes)
     return memory;
 }
 
-/* The median, in ms, of run(), or what the first one takes if that is long; before each the keys are
+/* Return the median, in ms, of run(), or what the first run takes if that is long; before each run the keys are
  * restored. */
 template <typename F>
 static double wall_ms(struct bench *b, const struct contest *c, F run)
@@ -269,7 +269,7 @@ static double wall_ms(struct bench *b, const struct contest *c, F run)
     return ms[CPU_REPEATS / 2];
 }
 
-/* One rung's forms on the data in hand: on the host; on the GPU with keys that are there; and with keys that
+/* Time one rung's forms on the data in hand: on the host; on the GPU with keys that are there; and with keys that
  * come from host memory and go back. */
 static void time_contest(struct bench *b, struct contest *c, int rung, double (&ms)[3])
 {
@@ -302,7 +302,7 @@ static void time_contest(struct bench *b, struct contest *c, int rung, double (&
     b->ops->free(&b->engine->base, args.workspace);
 }
 
-/* The least of counts [n] from which on form `gpu` is faster than the host's, 0 for none. */
+/* Return the least of counts [n] from which on form `gpu` is faster than the host's; 0 if there is none. */
 static int64_t crossover(const int64_t *counts, const double (*ms)[3], int n, int gpu)
 {
     int i = n;
@@ -311,7 +311,7 @@ static int64_t crossover(const int64_t *counts, const double (*ms)[3], int n, in
     return i < n ? counts[i] : 0;
 }
 
-/* All of counts [n], ascending, for one rung. */
+/* Run the contest for one rung at all of counts [n], which ascend. */
 static void contest_of_rung(struct bench *b, struct contest *c, int rung, const int64_t *counts, int n)
 {
     static const char *const variants[] = {"host", "gpu", "gpu from and to host memory"};
@@ -344,7 +344,7 @@ static void contest_of_rung(struct bench *b, struct contest *c, int rung, const 
 }
 
 /* Report, figure 6: both sorts on CPU and GPU, 8 keys to 10^8. For few keys the CPU is claimed to be faster.
- * Wall time here, in whole calls; the CPU sorts with all its cores. */
+ * Here wall time is measured, of whole calls; the CPU sorts with all its cores. */
 static void cpu(struct bench *b)
 {
     int64_t counts[CPU_COUNTS];
@@ -382,7 +382,7 @@ static hsort_status merge_halves(struct cuda_engine *engine, int, struct sort_ar
                       args->count - half, args->scratch_keys);
 }
 
-/* No source's, but ours: what a merge reaches of the rate of a copy. */
+/* Of no source: which part of the rate of a copy a merge reaches. */
 static void merge(struct bench *b)
 {
     for (int type : {U32, U64}) {

@@ -1,12 +1,12 @@
 /* The benchmark of the ladder: every rung x type x size x input, and the experiments of the sources. bench.h
- * says how things are timed; sorts/ladder.sh runs it and makes tables and plots of the CSV.
+ * says how things are timed; jobs/ladder.sh runs it and makes tables and plots of the CSV.
  *
  *   bench_ladder [--rungs 0,1,..] [--types u32,u64,4+4,8+4,8+8] [--sizes 10,12-20,..]
  *                [--inputs uniform,zipf,..] [--seconds LIMIT] [--csv FILE] [--experiment NAME]...
  *
- * Sizes are exponents of 2. Rows come by input, then size, then type: the limit cuts off the last inputs, or
- * of a single one the largest sizes. CSV goes to FILE, behind what it holds already, or to stdout; what was
- * left out, to stderr as well. Exits with 1 if a result was wrong. */
+ * Sizes are exponents of 2. Rows come by input, then size, then type: the limit cuts off the last inputs, or,
+ * of a single input, the largest sizes. The CSV goes to FILE, behind what it holds already, or to stdout; notes on
+ * what was left out go to stderr as well. Exits with 1 if a result was wrong. */
 #include <string.h>
 #include "tests/bench/bench.h"
 
@@ -117,7 +117,7 @@ static struct options parse(int argc, char **argv)
 
 /* ---- the grid ------------------------------------------------------------------------------------------ */
 
-/* All rungs on the data in hand; CUB's come first, for the ratios. */
+/* Time all rungs on the data in hand; CUB's sorts come first, for the ratios. */
 static void bench_data(struct bench *b, uint64_t rungs)
 {
     const struct bench_subject merge = {"cub_merge_sort", "", cub_merge_sort, cub_merge_sort_workspace, 0, RUNG_STABLE};

@@ -1,9 +1,9 @@
-/* How fast the links between host memory and devices are: what a sort in two passes is measured beside.
+/* How fast the links between host memory and devices are: a sort in two passes is compared with this.
  *
- *     bench_link [DEVICES [MIB]]      the first one, or so many at once; prints the rate of one of them in GB/s: in
+ *     bench_link [DEVICES [MIB]]      the first device, or DEVICES at once; prints the rate of one of them in GB/s: in
  *                                     alone, out alone, and each way while both run
  *
- * Pinned memory, MIB (1024) each way and device, the median of seven. Without so many GPUs it exits with 77. */
+ * Pinned memory, MIB (1024) each way and device, the median of seven. With fewer GPUs than that it exits with 77. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -55,7 +55,7 @@ static void copy_all(bool in, bool out)
     }
 }
 
-/* GB/s each way of one device. */
+/* Return the GB/s of one device, each way. */
 static double measure(bool in, bool out)
 {
     double seconds[TIMES];

@@ -6,7 +6,7 @@
 #include "tests/bench/bench.h"
 
 enum {
-    LEAST_REPEATS = 3, /* odd, as all numbers of repeats: the median is one of them */
+    LEAST_REPEATS = 3, /* odd, like all numbers of repeats: the median is one of them */
     MOST_REPEATS = 7,
     REPEATING_SECONDS = 1, /* for a row, except what the fewest repeats take */
     ROWS_PER_LIMIT = 8     /* so that one slow row cannot take all the time */
@@ -153,7 +153,7 @@ static int compare_ms(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The subject's pace with this type, whatever the count: time per key hardly falls as counts grow. */
+/* Find the subject's pace with this type, whatever the count: time per key hardly falls as counts grow. */
 static struct bench_pace *find_pace(struct bench *b, const struct bench_subject *subject)
 {
     char name[sizeof b->paces[0].name];
@@ -182,7 +182,7 @@ static bool is_result_right(struct bench *b, const struct bench_subject *subject
                         args->sorted_values, b->count, subject->order) == 0);
 }
 
-/* One repeat, restored before and checked after. */
+/* Make one repeat: the data is restored before it, and the result is checked after it. */
 static hsort_status run_once(struct bench *b, const struct bench_subject *subject, struct sort_args *args,
                              double *ms)
 {
@@ -204,7 +204,7 @@ static hsort_status run_once(struct bench *b, const struct bench_subject *subjec
     return is_result_right(b, subject, args) ? HSORT_OK : status_fail(HSORT_INTERNAL, "the result is wrong");
 }
 
-/* How often to repeat what takes so many seconds; 0 if there is no time for it. */
+/* Return how often to repeat what takes so many seconds; 0 if there is no time for it. */
 static int affordable_repeats(const struct bench *b, double seconds)
 {
     if (LEAST_REPEATS * seconds > std::min(b->deadline - bench_now(), b->row_limit))
@@ -245,7 +245,7 @@ static const char *describe(const struct bench *b, const struct bench_subject *s
     return text;
 }
 
-/* Time it, in a workspace of its own. False, with a note, if it was left out or its result was wrong. */
+/* Time a subject, in a workspace of its own. False, with a note, if it was left out or its result was wrong. */
 static bool time_subject(struct bench *b, const struct bench_subject *subject, struct bench_timing *timing)
 {
     struct sort_args args = b->args;
@@ -301,7 +301,7 @@ void bench_write(struct bench *b, const char *what, const char *variant, struct 
 
 /* ---- open and close ------------------------------------------------------------------------------------ */
 
-/* The rate of a copy large enough that the caches do not matter: the ceiling of every pass. */
+/* Measure the rate of a copy so large that the caches do not matter: the ceiling of every pass. */
 static void measure_copy(struct bench *b, size_t memory)
 {
     const size_t bytes = std::min(memory / 16, (size_t)1 << 31);
@@ -339,7 +339,7 @@ void bench_open(struct bench *b, FILE *csv, double seconds)
     b->csv = csv;
     b->deadline = bench_now() + seconds;
     b->row_limit = seconds / ROWS_PER_LIMIT;
-    // For the whole program this time: the benchmark is alone, and calls the ladder without the engine.
+    // This sets the device for the whole program: the benchmark is alone, and calls the ladder without the engine.
     MUST(cuda_check(cudaSetDevice(0), "cudaSetDevice"));
     MUST(cuda_check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
     MUST(cuda_check(cudaEventCreate(&b->start), "cudaEventCreate"));

@@ -1,10 +1,10 @@
-/* How fast keys are made ready to be sent in fewer bytes, and keys again: sort_regions(), pack() and unpack() of engine.h, as
+/* How fast keys are made ready to be sent in fewer bytes, and made keys again: sort_regions(), pack() and unpack() of engine.h, as
  * packed_chunks.c calls them, for groups of chunks of several lengths.
  *
  *     bench_pack host|cuda [THREADS [KEYS]]       THREADS of host; 8-byte keys, uniform, default 2^26
  *
- * A line for each length: regions in a call, chunks in a call, keys in all, ms of each of the three for all keys, bytes of a packed
- * key. Medians of seven; each result is compared with the keys. Exits with 1 if one is wrong, with 77 without the engine. */
+ * Prints a line for each length: regions in a call, chunks in a call, keys in all, ms of each of the three for all keys, bytes of a
+ * packed key. Medians of seven; each result is compared with the keys. Exits with 1 if one is wrong, with 77 without the engine. */
 #include <time.h>
 #include "tests/kernels/partition_trial.h"
 
@@ -95,7 +95,7 @@ static void run_step(struct shard *s, int step, int regions, int chunk)
     must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
 }
 
-/* Keys that come back, in the order in which they were packed. */
+/* Are the keys that come back those that were packed, in the same order, which ascends? */
 static bool is_right(const struct shard *s)
 {
     const size_t bytes = (size_t)s->count * WIDTH;

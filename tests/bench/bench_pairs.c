@@ -1,8 +1,8 @@
-/* How fast keys go between the ranks of one node while all of them send and receive: what sorts over several GPUs are measured beside.
+/* How fast keys go between the ranks of one node while all of them send and receive: sorts over several GPUs are compared with this.
  *
  *     mpirun -n RANKS bench_pairs [host|cuda [MIB]]      by default the engine that a sort takes, and 256 MiB at a time
  *
- * By the transport of a sort, in engine memory. In step k each rank sends to the one k places on, and receives from the one k places
+ * By the transport of a sort, in engine memory. In step k each rank sends to the rank k places on, and receives from the rank k places
  * back, so every pair is measured while all others are busy; then all steps follow each other, as in an exchange:
  *
  *     step        1              2              3
@@ -36,7 +36,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds of steps first .. last on this rank: the median of those that begin on all ranks at once. */
+/* Return the seconds of steps first .. last on this rank: the median of several times, each begun on all ranks at once. */
 static double time_steps(int first, int last)
 {
     const int rank = ctx->comm.rank, size = ctx->comm.size;
@@ -55,7 +55,7 @@ static double time_steps(int first, int last)
     return seconds[TIMES / 2];
 }
 
-/* Rank 0 prints the line. */
+/* Measure all steps; rank 0 prints the line. */
 static void measure(void)
 {
     const int size = ctx->comm.size, pairs = size * (size - 1);

@@ -1,15 +1,15 @@
 /* How long sorts of what travels with keys take, beside CUB's sorts of pairs and beside copies; all in device memory.
  *
- *     bench_records KEYS INPUT,... RECORDS RECORD_INPUT,... [REPEATS]     mpirun: so many in all, on all ranks; CUB on one alone
+ *     bench_records KEYS INPUT,... RECORDS RECORD_INPUT,... [REPEATS]     mpirun: so many on all ranks together; CUB only on one rank
  *
  *     argsort, pairs      KEYS
  *     records             2^26 of 32 and 64 bytes, RECORDS of 100, by a u64: `records` in place, `records_to` into another array
  *
  * Prints a row for each call, type, bytes that travel, and input: the median of REPEATS (5) calls of the slowest rank, in ms.
- * `cub` is its stable sort of the same keys with values of that many bytes, of an argsort with an index of the key's size; of
- * floats it sorts their codes, since it has another order of zeros and NaNs. `argsort and copy` is what records take at least: an
- * argsort of their keys, and a copy that reads and writes each of them once. Every result is compared: with CUB's on one rank,
- * by order and fingerprint on more. Without a GPU it exits with 77. */
+ * `cub` is CUB's stable sort of the same keys with values of that many bytes; beside an argsort, with an index of the key's size.
+ * For floats it sorts their codes, because CUB has another order of zeros and NaNs. `argsort and copy` is what records take at
+ * least: an argsort of their keys, and a copy that reads and writes each record once. Every result is checked: on one rank against
+ * CUB's, on more ranks by order and fingerprint. Without a GPU it exits with 77. */
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -76,7 +76,7 @@ static __global__ void number_kernel(V *values, int64_t first, int64_t count)
         values[i] = (V)(first + i);
 }
 
-/* Words of a record behind its key: each another function of the key and the position, which is in the last one. */
+/* Write the words of a record behind its key: each is another function of the key, and the last one is the position. */
 static __global__ void records_kernel(uint32_t *records, const uint64_t *keys, int words, int64_t first, int64_t count)
 {
     const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = at / words;
@@ -87,8 +87,8 @@ static __global__ void records_kernel(uint32_t *records, const uint64_t *keys, i
                                          : (uint32_t)(first + i);
 }
 
-/* Counts records that are out of order, torn, or equal and not in the order of their positions; and, with all keys [count] as
- * they came (else NULL), those that have another key than came at their position. Then each came once. */
+/* Count records that are out of order, torn, or equal and not in the order of their positions; and, with all keys [count] as
+ * they came (otherwise NULL), records that have another key than came at their position. If there are none, each came once. */
 static __global__ void check_records_kernel(const uint32_t *records, int words, const uint64_t *keys, int64_t count,
                                             unsigned long long *bad)
 {
@@ -119,7 +119,7 @@ static __global__ void compare_kernel(const A *a, const B *b, int64_t count, uns
 enum { THREADS = 256 };
 static unsigned blocks(int64_t items) { return (unsigned)((items + THREADS - 1) / THREADS + (items == 0)); }
 
-/* Runs check(bad), and counts a wrong result if *bad is not 0 then, on any rank. */
+/* Run check(bad), and count a wrong result if *bad is then not 0 on any rank. */
 template <typename F>
 static bool finds_nothing(F check)
 {
@@ -141,7 +141,7 @@ static double median(std::vector<double> times)
     return times[times.size() / 2];
 }
 
-/* Median milliseconds of call(), each after prepare(); the first one is not counted. */
+/* Return the median milliseconds of call(), each after prepare(); the first call is not counted. */
 template <typename P, typename C>
 static double time_of(P prepare, C call)
 {
@@ -172,7 +172,7 @@ static void print_row(const char *call, hsort_type type, size_t bytes, const std
 
 /* ---- CUB ---------------------------------------------------------------------------------------------------- */
 
-/* Keys and values in order, and the time of it. One rank. */
+/* Keys and values in order, and the time that the sort takes. On one rank. */
 template <typename K, typename V>
 struct cub_sort {
     device_array keys[2], values[2], workspace;
@@ -213,7 +213,7 @@ struct cub_sort {
 
 /* ---- the calls ---------------------------------------------------------------------------------------------- */
 
-/* The index against CUB's values, or, on several ranks, that the keys it names are in order. */
+/* Check the index against CUB's values, or, on several ranks, check that the keys it names are in order. */
 template <typename K>
 static bool check_index(hsort_type type, const device_array &keys, const device_array &index, const K *cub_values)
 {
@@ -239,7 +239,7 @@ static double time_of_argsort(hsort_type type, const device_array &keys, const d
     });
 }
 
-/* Keys whose order as unsigned integers is that of the type. */
+/* Make codes: keys whose order as unsigned integers is that of the type. */
 static void make_codes_of(hsort_type type, const device_array &keys, const device_array &codes)
 {
     MUST(engine->ops->encode(engine, keymap_make(type, HSORT_ASCENDING), codes.memory, keys.memory, count));
@@ -297,7 +297,7 @@ static void measure_pairs(hsort_type type, const std::string &word)
     print_row("pairs", type, sizeof(V), word, ms, cub_ms, "cub", good);
 }
 
-/* So many elements on all ranks from now on. */
+/* Let all ranks together have so many elements. */
 static void deal(int64_t elements)
 {
     total = elements;
@@ -315,7 +315,7 @@ static void check_and_print_records(const char *call, int record_bytes, const st
     print_row(call, HSORT_U64, record_bytes, word, ms, floor_ms, "argsort and copy", good);
 }
 
-/* Into another array and in place, beside what the order takes, and a copy of all records. */
+/* Time sorts into another array and in place, beside what their order takes and a copy of all records. */
 static void measure_records(int record_bytes, const std::string &word, const device_array &keys, double argsort_ms)
 {
     const int words = record_bytes / 4;
@@ -360,7 +360,7 @@ static void measure_keys(const std::string &word)
     measure_pairs<uint64_t, uint64_t>(HSORT_U64, word);
 }
 
-/* Call measure() with each word of a list that commas part. */
+/* Call measure() with each word of a list, whose words are separated by commas. */
 template <typename F>
 static void for_each_word(const char *list, F measure)
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Where a measurement writes (results_of in jobs/setup.sh), on a made-up machine of two GPUs: into jobs/results for a clean tree and a
-# build of its commit only; and what it lacks to build for GPUs. And the tables of the pages are those that the results make.
+# Where a measurement writes (results_of in jobs/setup.sh), on a made-up machine of two GPUs: into jobs/results only for a clean tree
+# and a build of its commit; and what the machine lacks to build for GPUs. And the tables of the pages are those that the results make.
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -35,7 +35,7 @@ touch page.md source.c
 git add .
 git -c user.name=test -c user.email=test@example.org commit -qm test
 
-# where TABLE [GPUS]: below which folder, and where there.
+# where TABLE [GPUS]: print below which folder the results go, and where there.
 where()
 {
     env -u COMMIT ${COMMIT:+COMMIT="$COMMIT"} PATH="$work/bin:$PATH" bash -c '. jobs/setup.sh build; results_of "$@"' bash "$@" 2>/dev/null |
@@ -75,7 +75,7 @@ built "$(git describe --always --abbrev=12)"
 check "the history of a repository around it" "$(where ladder)" build/results/h200x2/ladder.csv
 rm -rf ../.git
 
-# Where there is an nvcc, but gcc knows C alone, setup.sh lacks g++; nothing is installed here.
+# If there is an nvcc, but gcc knows only C, setup.sh lacks g++; nothing is installed here.
 mkdir "$work/c_alone"
 printf '#!/bin/sh\ncase " $* " in *" c++ "*) exit 1 ;; esac\nexec "%s" "$@"\n' "$(command -v gcc)" >"$work/c_alone/gcc"
 printf '#!/bin/sh\nexit 0\n' | tee "$work/c_alone/nvcc" >"$work/c_alone/apt-get"
@@ -95,8 +95,8 @@ cd "$work"
 for keys in jobs/results/*/keys.csv; do
     "$python" jobs/keys_table.py "$keys" kernels/measured.md
 done
-# What a table says of mixtures is what `hypersort bench` has said of them. Its median is the upper of two in the middle in older results,
-# in others their mean, of figures that were not rounded.
+# What a table says about mixtures is what `hypersort bench` has said about them. In older results its median is the upper of the two in
+# the middle; in others it is their mean, of figures that were not rounded.
 said=$(env PYTHONPATH=jobs "$python" - jobs/results/*/keys.csv <<'END'
 import re, sys
 from keys_table import is_mixture, mixture_ratios, ratio_of, read_rows, select

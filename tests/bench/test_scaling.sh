@@ -1,5 +1,5 @@
 #!/bin/bash
-# jobs/scaling.sh: rehearsed with the host engine; and on machines of 8 GPUs and of 1 that are made up, with programs that make up
+# jobs/scaling.sh: rehearsed with the host engine; and on made-up machines of 8 GPUs and of 1, with programs that make up
 # what they measure: which sorts there are, what the tables say, the plot, a wrong result, and a time limit.
 # shellcheck disable=SC2016 # conditions are awk's
 set -euo pipefail
@@ -31,14 +31,14 @@ page=$work/mpi/measured.md
 cp "$SOURCE/mpi/measured.md" "$page"
 csv=$work/build/results/scaling.csv # of the machines that are made up
 
-# column NAME CONDITION: of the rows of $csv for which the condition of awk holds; `at` finds columns by name.
+# column NAME CONDITION: print a column of the rows of $csv for which the condition of awk holds; `at` finds columns by name.
 column()
 {
     awk -F, -v name="$1" '/^#/ { next }
         /^ranks,/ { for (i = 1; i <= NF; i++) at[$i] = i; next }
         '"$2"' { print $at[name] }' "$csv"
 }
-# How many such rows.
+# count CONDITION: how many such rows there are.
 count() { column ranks "$1" | wc -l; }
 
 # ---- A rehearsal ---------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ other_machines()
     check "no time" "$(scaling 2 0)" 2
 }
 
-# A wrong result ends it with 1, and changes nothing; one that takes too long is left out.
+# A wrong result ends the script with 1, and changes nothing; a sort that takes too long is left out.
 bad_ends()
 {
     cp "$page" "$work/before.md"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# jobs/tune_table.py, which writes into tuning.h which rung sorts by default: from measurements made up here.
+# jobs/tune_table.py, which writes into tuning.h which rung sorts by default: from measurements that are made up here.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The Fortran module, installed and moved: it names all that the binary interface has, with the same numbers, sizes and offsets as C,
-# and programs that use it by mpi_f08 and by mpi sort, on one and on three ranks.
+# The Fortran module, installed and moved: it names everything that the binary interface has, with the same numbers, sizes and offsets
+# as C, and programs that use it by mpi_f08 and by mpi sort, on one and on three ranks.
 set -euo pipefail
 # shellcheck source=../package/installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../package/installed.sh"

@@ -1,6 +1,6 @@
-/* The texts about runs: any of them is taken or not, and what was taken is written again as the same text. An input is a letter,
- * and then: 'p', a plan without its last line, as no mutation finds a checksum; 'l', a line of a journal without its checksum; any
- * other, what lies in journals. */
+/* The texts about runs: any text is accepted or not, and what was accepted is written again as the same text. An input is a letter,
+ * and then: 'p', a plan without its last line, because no mutation finds a checksum; 'l', a line of a journal without its checksum;
+ * any other letter, the contents of journals. */
 #include <inttypes.h>
 #include "kernels/base/checksum.h"
 #include "src/checkpoint/run_journal.h"

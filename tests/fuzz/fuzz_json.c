@@ -1,6 +1,6 @@
-/* Reading JSON, and the pages that are made of it: any text is JSON or not, walks end, what is read of a text is UTF-8 as far as it
- * was, and a page is made of whatever JSON there is, with nothing in it that begins an element of its own. An input is a letter
- * and then a report ('r') or a trace ('t'). */
+/* Reading JSON, and the pages that are made from it: any text is JSON or not, walks end, what is read from a text is UTF-8 as far as
+ * the text was, and a page is made from whatever JSON there is, with nothing in it that begins an element of its own. An input is a
+ * letter and then a report ('r') or a trace ('t'). */
 #include "src/command/page_run.h"
 #include "src/command/page_timeline.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
 /* The manifest of a checkpoint: any text is read or refused; what was read is written again as the same text. An input is the
- * text without its last line, as no mutation finds a checksum; one that begins with a 0 is the whole text behind it. */
+ * text without its last line, because no mutation finds a checksum; an input that begins with a 0 has the whole text after it. */
 #include "tests/fuzz/fuzz.h"
 #include "src/checkpoint/manifest.h"
 

@@ -1,4 +1,4 @@
-/* The header of a .npy file: any bytes are read or refused, and what was read is written and read again the same.
+/* The header of a .npy file: any bytes are read or refused, and what was read is the same after it is written and read again.
  * PLANTED_BUG is for tests/fuzz/test_fuzz.sh: a defect that only an accepted header reaches. */
 #include "tests/fuzz/fuzz.h"
 #include "src/files/npy.h"

@@ -1,5 +1,5 @@
-/* The command line: any words are taken or refused in one line, and values that were taken are in range. The lines of an input
- * are the words behind `hypersort`. */
+/* The command line: any words are accepted, or refused in one line, and accepted values are in range. The lines of an input
+ * are the words after `hypersort`. */
 #include "tests/fuzz/fuzz.h"
 #include "src/command/cli.h"
 

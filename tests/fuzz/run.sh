@@ -1,13 +1,12 @@
 #!/bin/bash
-# Feed made-up inputs to what parses foreign bytes, by clang's libFuzzer under AddressSanitizer and UBSan.
+# Feed made-up inputs to the code that parses foreign bytes, by clang's libFuzzer under AddressSanitizer and UBSan.
 #
-#   tests/fuzz/run.sh [SECONDS [HARNESS...]]     so long in all (60), shared by these (npy, manifest, journal, options, json)
+#   tests/fuzz/run.sh [SECONDS [HARNESS...]]     that long in all (60), shared by these (npy, manifest, journal, options, json)
 #
-# What breaks a promise is kept, and the last lines name the file; `build/fuzz/fuzz_HARNESS FILE` runs it again. The inputs to
-# begin with are those of other tests (corpus.py); what reaches more code is added to build/fuzz/corpus-HARNESS.
-# HYPERSORT_SEED gives the seed, FLAGS more flags of the compiler, OTHERS the library of what harnesses call besides, as another run has
-# made it (fuzz/others.a). Exits 1 if a promise was broken, 77 where there is no clang
-# with libFuzzer.
+# An input that breaks a promise is kept, and the last lines name the file; `build/fuzz/fuzz_HARNESS FILE` runs it again. The first
+# inputs are those of other tests (corpus.py); an input that reaches more code is added to build/fuzz/corpus-HARNESS.
+# HYPERSORT_SEED gives the seed, FLAGS more flags of the compiler, OTHERS the library of what else harnesses call, as another run has
+# made it (fuzz/others.a). Exits 1 if a promise was broken, 77 if there is no clang with libFuzzer.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The harnesses for some seconds each, fewer in a drawn run; and one of them with a planted bug, which must be found, or they find
-# nothing.
+# The harnesses for some seconds each, fewer in a drawn run; and one of them with a planted bug, which it must find, or the harnesses
+# find nothing.
 set -euo pipefail
 
 "$SOURCE/tests/fuzz/run.sh" "$([ -n "${HYPERSORT_SEED:-}" ] && [ -z "${ALL:-}" ] && echo 10 || echo 18)"

@@ -38,9 +38,9 @@ struct buffer {
     char *memory, *image;
 };
 
-/* What buffers have given back, for those to come, by the number of bits of a size: a driver takes longer to find memory than an
- * engine to sort a few keys. Where a sanitizer looks on they are exact: each has memory of its own, so that it sees what is done
- * beyond a guard. */
+/* Memory that freed buffers gave back, kept for later buffers and grouped by the bit length of its size: a driver takes longer to
+ * find memory than an engine takes to sort a few keys. Under a sanitizer buffers are exact: each has memory of its own, so that the
+ * sanitizer sees an access beyond a guard. */
 static struct spare_memory buffer_memory[64];
 static bool buffers_are_exact;
 
@@ -69,7 +69,7 @@ static inline void copy_now(void *to, const void *from, size_t bytes)
     must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
 }
 
-/* [bytes] of poison, until the next call. */
+/* Return [bytes] of poison, good until the next call. */
 static inline const char *poison_of(size_t bytes)
 {
     static char *poison;
@@ -83,7 +83,8 @@ static inline const char *poison_of(size_t bytes)
     return poison;
 }
 
-/* All poison, but for `from` [bytes] unless it is NULL. `shift` bytes off the alignment of alloc(). */
+/* Return a new buffer. It is all poison, except for `from` [bytes] unless that is NULL. It begins `shift` bytes off the alignment
+ * of alloc(). */
 static inline struct buffer buffer_new(const void *from, size_t bytes, size_t shift)
 {
     struct buffer buffer = {bytes, GUARD + shift, NULL, NULL};
@@ -124,7 +125,7 @@ static inline const void *buffer_result(struct buffer *buffer, const char *what)
     return buffer->image + buffer->offset;
 }
 
-/* The same of a buffer in which nothing matters but its guards: they alone are copied. */
+/* Check a buffer of which only the guards matter: they alone are copied to the image. */
 static inline void buffer_guards(struct buffer *buffer, const char *what)
 {
     const size_t end = buffer->offset + buffer->bytes;
@@ -178,7 +179,7 @@ static const char *const pattern_names[] = {
 #undef X
 };
 
-/* Those that tell where runs are cut and moved apart; the others are for sorts by digits. */
+/* The patterns that matter where runs are cut and moved; the others are for sorts by digits. */
 static const enum pattern few_patterns[] = {UNIFORM,    SORTED,     REVERSE,  ROTATED,    EQUAL,
                                             TWO_VALUES, MAGNITUDES, CLUSTERS, LOW_16_BITS};
 enum { FEW_PATTERNS = sizeof few_patterns / sizeof few_patterns[0] };
@@ -237,8 +238,8 @@ static inline key_code key_of(enum pattern pattern, int bits, int64_t i, int64_t
     }
 }
 
-/* Keys that are drawn one after the other; parts are drawn at a time, each from a seed of its own, so that the keys do not depend
- * on the number of threads. */
+/* The keys of a part are drawn one after the other. Parts are drawn at the same time, each from a seed of its own, so that the keys
+ * do not depend on the number of threads. */
 enum { DRAW_PART = 1 << 14 };
 
 static inline uint64_t draw_part_seed(uint64_t seed, int64_t part)
@@ -294,7 +295,7 @@ static inline int64_t first_difference(const void *result, const void *expected,
 
 static inline void store(int key_bytes, void *keys, int64_t i, key_code bits)
 {
-    const size_t bytes = key_bytes < (int)sizeof bits ? (size_t)key_bytes : sizeof bits; // so that a compiler sees it
+    const size_t bytes = key_bytes < (int)sizeof bits ? (size_t)key_bytes : sizeof bits; // so that a compiler sees the bound
     memcpy((char *)keys + i * key_bytes, &bits, bytes); // little-endian
 }
 
@@ -310,7 +311,7 @@ static inline void shuffle(uint64_t *items, int count, uint64_t *random)
 
 /* ---- the engine under test ---- */
 
-/* Do sanitizers look on? ASan is in the build; compute-sanitizer is said by HYPERSORT_SANITIZE, or by "small". */
+/* Does a sanitizer look on? The build says whether ASan does; HYPERSORT_SANITIZE or "small" says that compute-sanitizer does. */
 static inline bool is_sanitized(int argc, char **argv)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -325,7 +326,7 @@ static inline void open_engine(int argc, char **argv)
 {
     char why[256];
     const char *name = argc > 1 ? argv[1] : "";
-    // Large images come and go all the time: the pages stay with the process, and are not made anew each time.
+    // Large images come and go all the time: keep their pages in the process instead of having them made anew each time.
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
     buffers_are_exact = is_sanitized(argc, argv);
@@ -333,7 +334,7 @@ static inline void open_engine(int argc, char **argv)
     if (strcmp(name, "host") == 0) {
         const int threads = argc > 2 ? atoi(argv[2]) : 2;
         must(engine_open_host(threads, 0, &engine), "engine_open_host");
-        // By way of the functions that a trace has for each of the engine's: they must do the same.
+        // Call the engine through the functions that a trace has for each of the engine's functions: they must do the same.
         if (threads > 1)
             must(engine_trace(engine, NULL), "engine_trace");
     } else if (strcmp(name, "cuda") != 0) {
@@ -348,7 +349,7 @@ static inline void open_engine(int argc, char **argv)
     ops = engine->ops;
 }
 
-/* Behind the last buffer. */
+/* Call it after the last buffer is freed. */
 static inline void close_engine(void)
 {
     for (int bits = 0; bits < 64; bits++)

@@ -1,4 +1,4 @@
-/* Memory for many short tests on the device, allocated once: what the engine hands out is then cut from it,
+/* Device memory for many short tests, allocated once. What the engine then hands out is cut from this memory,
  * one piece behind the other, and taken back all at once.
  *
  *     memory | piece | piece | .. | piece |              |
@@ -12,7 +12,7 @@ static struct {
     unsigned char *memory;
     size_t bytes, taken;                 /* multiples of ARENA_ALIGNMENT */
     const struct engine_ops *engine_ops; /* the engine's own */
-    struct engine_ops ops;               /* the same, but for alloc() and free() */
+    struct engine_ops ops;               /* the same, except alloc() and free() */
 } arena;
 
 enum { ARENA_ALIGNMENT = 256 };
@@ -30,7 +30,7 @@ static inline hsort_status arena_alloc(struct engine *, size_t bytes, void **mem
     return HSORT_OK;
 }
 
-/* Nothing: arena_empty() takes all memory back. */
+/* Do nothing: arena_empty() takes all memory back. */
 static inline void arena_free(struct engine *, void *)
 {
 }
@@ -55,7 +55,7 @@ static inline void arena_empty(void)
     arena.taken = 0;
 }
 
-/* Give the memory back, and to the engine its own functions. */
+/* Free the memory, and give the engine its own functions again. */
 static inline void arena_close(struct engine *engine)
 {
     engine->ops = arena.engine_ops;

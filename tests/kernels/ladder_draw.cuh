@@ -1,5 +1,5 @@
 /* Random draws for tests/kernels/test_differential.cu: a type, a number of keys and a distribution of the keys, all
- * from one seed, which in the same build repeats them. Key i is a function of the draw and i, for the device
+ * from one seed. In the same build the seed repeats them. Key i is a function of the draw and i, for the device
  * and for the host.
  *
  * A distribution is a shape with random parameters, or two shapes mixed. Most shapes lie in a range
@@ -7,8 +7,8 @@
  *
  *     0 ......... base |####### width #######| ................ largest
  *
- * The family is what a sort by digits has to fear: digits that do not split, values that fill a bucket alone,
- * buckets that do not split further on any level; and what it could wrongly take for sorted. */
+ * The shapes are what a sort by digits has to fear: digits that do not split, values that fill a bucket alone,
+ * buckets that do not split further on any level, and keys that it could wrongly take for sorted. */
 #ifndef LADDER_DRAW_CUH
 #define LADDER_DRAW_CUH
 
@@ -32,9 +32,9 @@
     X(MASKED, "masked")               /* CONSTANT, but some bits, or (variant) bytes, random */           \
     X(SCALES, "scales")               /* a word shifted right: geometric, or uniform in the logarithm */  \
     X(CLUSTERS, "clusters")           /* `many` centres, as FEW; the low `bits` are random */             \
-    X(GIANT, "giant")                 /* CONSTANT, but for a fraction `rarity`, uniform in the range */   \
-    X(BUT_ONE, "but-one")             /* one value, but for one key, larger or (variant) smaller */       \
-    X(NESTED, "nested")               /* every digit of `bits`: one value, but for a fraction `rarity` */ \
+    X(GIANT, "giant")                 /* CONSTANT, except a fraction `rarity`, uniform in the range */    \
+    X(BUT_ONE, "but-one")             /* one value, except one key, larger or (variant) smaller */        \
+    X(NESTED, "nested")               /* every digit of `bits`: one value, except a fraction `rarity` */  \
     X(STEPS, "steps")                 /* base + i * width, modulo 2^32 or 2^64 */                         \
     X(DRAWN, "drawn")                 /* codes of keys of any type and distribution of input_draw.h */
 
@@ -45,7 +45,7 @@ enum shape_kind {
         SHAPE_COUNT
 };
 
-/* A shape with its parameters, of which no kind uses all. */
+/* A shape with its parameters; no kind of shape uses all of them. */
 struct shape {
     int kind, key_bits;
     int64_t count;        /* keys: what ascends does so over this many */
@@ -79,7 +79,7 @@ enum { DRAW_LARGEST_LOG = 26, DRAW_USUAL_LOG = 22, DRAW_VALUES_MAX = 1000 };
 
 #define DRAW_FN static inline __host__ __device__
 
-/* Numbers of random_word(): of key i, from 0; of the values and centres, of the hot digits. */
+/* Numbers of random_word(): key i has those from 0 on; values and centres have WORD_VALUE, hot digits those from WORD_DIGIT on. */
 enum { WORD_VALUE = 40, WORD_DIGIT = 50 };
 
 DRAW_FN uint64_t all_ones(int bits)
@@ -87,13 +87,13 @@ DRAW_FN uint64_t all_ones(int bits)
     return bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << bits) - 1;
 }
 
-/* In [0, 1). */
+/* Return a number in [0, 1). */
 DRAW_FN double unit(uint64_t word)
 {
     return (double)(word >> 11) * 0x1p-53;
 }
 
-/* In [0, width]: the high half of a product, as the remainder would favour the low part of a wide range. */
+/* Return a number in [0, width]: the high half of a product, because a remainder would favour the low part of a wide range. */
 DRAW_FN uint64_t up_to(uint64_t word, uint64_t width)
 {
     return (uint64_t)((unsigned __int128)word * ((unsigned __int128)width + 1) >> 64);
@@ -157,7 +157,7 @@ DRAW_FN uint64_t scales_key(const struct shape *s, int64_t i)
     return s->base & 1 ? ~key : key; // crowded at 0 or at the largest key
 }
 
-/* Digit by digit, the hot value of each depends on all digits above: so every bucket has one of its own. */
+/* The hot value of each digit depends on all digits above it, so every bucket has a hot value of its own. */
 DRAW_FN uint64_t nested_key(const struct shape *s, int64_t i)
 {
     uint64_t key = 0;
@@ -179,7 +179,7 @@ DRAW_FN uint64_t drawn_code(const struct shape *s, int64_t i)
     return s->key_bits == 64 ? keymap_encode_u64(s->map, key) : keymap_encode_u32(s->map, (uint32_t)key);
 }
 
-/* Key i of the shape, in the low key_bits; what is above is meaningless. */
+/* Return key i of the shape in the low key_bits; the bits above them are meaningless. */
 DRAW_FN uint64_t shape_key(const struct shape *s, int64_t i)
 {
     const uint64_t word = random_word(s->seed, i, 0);
@@ -221,7 +221,7 @@ DRAW_FN uint64_t shape_key(const struct shape *s, int64_t i)
     }
 }
 
-/* Key i of the draw, in the low bits as above. */
+/* Return key i of the draw, also in the low bits. */
 DRAW_FN uint64_t draw_key(const struct draw *d, int64_t i)
 {
     int second = 0;
@@ -237,7 +237,7 @@ DRAW_FN uint64_t draw_key(const struct draw *d, int64_t i)
 
 /* ---- the parameters ------------------------------------------------------------------------------------ */
 
-/* In [least, most], every number of bits equally likely. */
+/* Return a number in [least, most]; every number of bits is equally likely. */
 static inline int64_t draw_logarithmic(uint64_t *state, int64_t least, int64_t most)
 {
     const double ratio = ((double)most + 1) / (double)least;
@@ -245,7 +245,7 @@ static inline int64_t draw_logarithmic(uint64_t *state, int64_t least, int64_t m
     return number < most ? number : most;
 }
 
-/* A range of a random number of bits, half of the time as wide as the keys. */
+/* Draw a range whose width has a random number of bits; half of the time it is as wide as the keys. */
 static inline void draw_range(struct shape *s, uint64_t *state)
 {
     const uint64_t largest = all_ones(s->key_bits);
@@ -269,7 +269,7 @@ static inline uint64_t draw_mask(uint64_t *state, bool whole_bytes)
     return mask;
 }
 
-/* Steps that are odd, powers of two, or products of both. */
+/* Return a step that is odd, a power of two, or a product of both. */
 static inline uint64_t draw_step(uint64_t *state, int key_bits)
 {
     const uint64_t odd = check_random(state) >> (check_random(state) % 64) | 1;
@@ -284,7 +284,7 @@ static inline uint64_t draw_step(uint64_t *state, int key_bits)
     }
 }
 
-/* Any type and distribution, every other one a random mixture. */
+/* Draw any type and distribution; half of the draws are random mixtures. */
 static inline void draw_source(struct shape *s, uint64_t *state)
 {
     static const hsort_type types[2][3] = {{HSORT_U32, HSORT_I32, HSORT_F32},
@@ -350,7 +350,7 @@ static inline struct shape draw_shape(uint64_t *state, int key_bits, int64_t cou
     return s;
 }
 
-/* Any number up to 2^22, every number of bits equally likely; now and then near a power of two, or near a
+/* Return any number up to 2^22, every number of bits equally likely; now and then near a power of two, or near a
  * multiple of a tile; rarely up to 2^26. */
 static inline int64_t draw_count(uint64_t *state)
 {
@@ -392,7 +392,7 @@ static inline struct draw draw_from(uint64_t seed)
     return d;
 }
 
-/* The shape in words, in `text` [64]. */
+/* Return the shape in words, in `text` [64]. */
 static inline const char *shape_words(const struct shape *s, char *text)
 {
     static const char *const words[] = {
@@ -409,7 +409,7 @@ static inline const char *shape_words(const struct shape *s, char *text)
     return text;
 }
 
-/* The draw in words; good until the next call. */
+/* Return the draw in words; good until the next call. */
 static inline const char *draw_words(const struct draw *d)
 {
     static char text[240];

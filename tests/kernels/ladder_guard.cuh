@@ -4,8 +4,8 @@
  *     GUARD + element bytes     the elements     GUARD
  *     a5a5a5a5a5a5a5a5a5a5a5a5|k0 k1 .. kn-1   |a5a5a5a5a5a5     scratch is poison throughout
  *
- * In bare mode, for compute-sanitizer, memory ends with the last element and nothing is poisoned: so the tool
- * sees for itself what reads beyond the end, or reads what nothing has written. */
+ * In bare mode, for compute-sanitizer, memory ends with the last element and nothing is poisoned. So the tool
+ * itself sees reads beyond the end, and reads of memory that nothing has written. */
 #ifndef LADDER_GUARD_CUH
 #define LADDER_GUARD_CUH
 
@@ -48,7 +48,7 @@ static inline struct guarded guarded_make(struct guarded_sort *g, size_t element
     return made;
 }
 
-/* Buffers for `count` keys of this type and for the workspace of `rung`, filled from original [count]. */
+/* Make buffers for `count` keys of this type and for the workspace of `rung`, and fill the keys from original [count]. */
 static inline void guarded_sort_make(struct guarded_sort *g, struct cuda_engine *engine, bool bare, int rung,
                                     struct ladder_type type, const void *original, int64_t count)
 {
@@ -93,7 +93,7 @@ static inline void find_spoilt(struct guarded_sort *g, const unsigned char *memo
         not_poison_kernel<<<blocks, 256, 0, g->engine->streams[STREAM_WORK]>>>(memory, bytes, found);
 }
 
-/* Free the buffers; how many bytes around them were overwritten, and, `with_scratch`, in scratch too. */
+/* Free the buffers. Returns how many bytes around them were overwritten; `with_scratch`: also how many in scratch. */
 static inline unsigned long long guarded_sort_free(struct guarded_sort *g, bool with_scratch)
 {
     const struct engine_ops *ops = g->engine->base.ops;
@@ -129,7 +129,7 @@ static __global__ void differ_kernel(const K *a, const K *b, int64_t count, unsi
     }
 }
 
-/* Positions at which a and b [count] differ; elements of 4 or 8 bytes. */
+/* Count the positions at which a and b [count] differ; elements have 4 or 8 bytes. */
 static inline unsigned long long count_different(struct cuda_engine *engine, int element_bytes, const void *a,
                                                  const void *b, int64_t count)
 {

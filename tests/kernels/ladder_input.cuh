@@ -11,8 +11,8 @@
 #include "kernels/cuda/ladder/ladder.h"
 #include "hypersort.h"
 
-/* X(name, word, distribution, its number, floats): codes of a distribution's keys, unsigned or floats. INPUTS:
- * what only a sort by digits and tiles has to fear, see special_key() */
+/* X(name, word, distribution, its number, floats): codes of a distribution's keys, unsigned or floats. INPUTS in place of a
+ * distribution: keys that only a sort by digits and tiles has to fear, see special_key() */
 #define LADDER_INPUTS(X)                                       \
     X(UNIFORM, "uniform", INPUT_UNIFORM, 0, false)             \
     X(EQUAL, "equal", INPUT_EQUAL, 0, false)                   \
@@ -57,7 +57,7 @@ static inline const char *ladder_input_word(int input)
     return words[input];
 }
 
-/* What its keys are drawn from. */
+/* Return what the keys of an input are drawn from. */
 static inline struct input_source ladder_source(int input, int key_bytes, int64_t count, uint64_t seed)
 {
     static const struct {
@@ -90,7 +90,7 @@ static const struct ladder_type ladder_types[] = {
 };
 enum { LADDER_TYPES = sizeof ladder_types / sizeof ladder_types[0] };
 
-/* Stop the program where the engine reports an error. */
+/* Stop the program if the engine reports an error. */
 #define MUST(call)                                                             \
     do {                                                                       \
         if ((call) != HSORT_OK) {                                              \
@@ -114,7 +114,7 @@ template <typename K>
 static __device__ K special_key(int input, uint64_t seed, int64_t i)
 {
     const uint64_t r = random_word(seed, i, 0);
-    const K largest = (K) ~(K)0; // with which rungs fill up their last tile
+    const K largest = (K) ~(K)0; // rungs fill up their last tile with it
     switch (input) {
     case LARGEST:
         return largest;
@@ -122,7 +122,7 @@ static __device__ K special_key(int input, uint64_t seed, int64_t i)
         return r & 1 ? largest : 0;
     case DIGIT2: // only one 8-bit digit varies, so the number of radix passes is odd
         return (K)(0x11003322u | (uint32_t)(r & 0xff) << 16);
-    default: // STRIDED: times a power of two: a digit is 0, 16, .. 240, bins in few banks
+    default: // STRIDED: multiples of a power of two; a digit is 0, 16, .. 240, so its bins are in few banks
         return (K)i << (sizeof(K) * 8 - 28);
     }
 }

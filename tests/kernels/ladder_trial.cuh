@@ -9,7 +9,7 @@
 #include "tests/kernels/ladder_draw.cuh"
 #include "tests/kernels/ladder_guard.cuh"
 
-enum { SECONDS_PER_DRAW = 60 /* after which it hangs */ };
+enum { SECONDS_PER_DRAW = 60 /* a draw that takes longer hangs */ };
 
 static struct cuda_engine *engine;
 static const struct engine_ops *ops;
@@ -19,10 +19,10 @@ struct trial {
     int rung;
     void *original, *expected; /* [count] the input; what CUB makes of it */
     bool has_bits, is_apart;   /* the rung is given bits; in a buffer of their own */
-    hsort_type type;           /* of those */
+    hsort_type type;           /* of the bits */
     hsort_order order;
     struct raw_keys raw;
-    void *from; /* [count] that buffer */
+    void *from; /* [count] the bits' own buffer */
     struct engine_inspection before;
     struct guarded_sort g;
 };
@@ -34,7 +34,7 @@ enum finding {
     FOUND_FORM = 4,  /* keys are not in order, or not those of the input */
     FOUND_VALUES = 8,
     FOUND_BYTES = 16, /* outside the buffers */
-    FOUND_INPUT = 32  /* in a buffer of its own, changed */
+    FOUND_INPUT = 32  /* the input, in a buffer of its own, was changed */
 };
 
 struct verdict {
@@ -42,7 +42,8 @@ struct verdict {
     unsigned long long keys, values, bytes, input;
 };
 
-/* Half of all draws see the GPU as it is, the others with the shared memory of one that is smaller: perhaps also one that is older. */
+/* Half of all draws see the GPU as it is. The others see it with the shared memory of a smaller GPU, if it has more; some of these
+ * also see an older GPU. */
 static void choose_gpu(uint64_t seed)
 {
     static int own_bytes;
@@ -53,7 +54,7 @@ static void choose_gpu(uint64_t seed)
     cuda_pretend(engine, is_other ? of_class : own_bytes, is_other && seed >> 2 & 1);
 }
 
-/* The trial in words, with the command that repeats it; good until the next call. */
+/* Return the trial in words, with the command that repeats it; good until the next call. */
 static const char *describe(const struct trial *t)
 {
     static char text[500], given[64] = "codes";
@@ -68,7 +69,7 @@ static const char *describe(const struct trial *t)
     return text;
 }
 
-/* For the handler of the alarm, which must not format. */
+/* What the handler of the alarm writes; the handler itself must not format a text. */
 static char running[500];
 
 static void report_hang(int)
@@ -78,7 +79,7 @@ static void report_hang(int)
     _exit(1);
 }
 
-/* Queue the sort and wait for it; a CUDA error ends the program, as nothing works after it. */
+/* Queue the sort and wait for it; a CUDA error ends the program, because nothing works after it. */
 static void sort_and_wait(const struct trial *t, int rung, struct sort_args *args)
 {
     device_scope scope(engine);
@@ -131,7 +132,7 @@ static void make_buffers(struct trial *t)
     fill_values(engine, type.value_bytes, g->args.values, t->draw.count);
 }
 
-/* How the draw is given to the rung. */
+/* Choose how the draw is given to the rung. */
 static void choose_bits(struct trial *t)
 {
     static const hsort_type types[2][3] = {{HSORT_U32, HSORT_I32, HSORT_F32},
@@ -161,7 +162,7 @@ static void give_bits(struct trial *t)
     args->raw = &t->raw;
 }
 
-/* Have codes again: in the result, and in the buffer that the bits were in. */
+/* Turn bits back into codes, in the result and in the bits' own buffer. */
 static void take_bits(struct trial *t)
 {
     const struct keymap map = t->raw.map;

@@ -25,7 +25,7 @@ static inline bool open_first_gpu(struct cuda_engine **engine, struct cuda_devic
     return true;
 }
 
-/* What inspect() finds in codes. */
+/* Return what inspect() finds in codes. */
 static inline struct engine_inspection look_at(struct cuda_engine *engine, int key_bytes, const void *keys,
                                                int64_t count)
 {
@@ -36,7 +36,7 @@ static inline struct engine_inspection look_at(struct cuda_engine *engine, int k
     return found;
 }
 
-/* Are these the keys of which `before` was taken, in order? */
+/* Are these keys in order, and are they the keys of which `before` was taken? */
 static inline bool is_sorted_form(struct cuda_engine *engine, int key_bytes, const void *keys, int64_t count,
                                   struct engine_inspection before)
 {
@@ -45,9 +45,8 @@ static inline bool is_sorted_form(struct cuda_engine *engine, int key_bytes, con
            found.fingerprint[1] == before.fingerprint[1];
 }
 
-/* Count pairs that are wrong: a value that was not there before or is there twice, or that belonged to
- * another key in original [count]; and of a stable sort, equal keys whose values changed their order. seen: a
- * bit per value, cleared before. */
+/* Count wrong pairs: the value was not there before, is there twice, or belonged to another key in original [count];
+ * after a stable sort also equal keys whose values changed their order. seen: a bit for each value, cleared before the call. */
 template <typename K, typename V>
 static __global__ void pairs_kernel(const K *original, const K *keys, const V *values, int64_t count,
                                     enum rung_order order, uint32_t *seen, unsigned long long *wrong)
@@ -77,7 +76,7 @@ static inline void launch_pairs(cudaStream_t stream, const void *original, const
                                                count, order, seen, wrong);
 }
 
-/* How many of the pairs keys, values [count] are wrong, where `original` is what the keys were before and
+/* Count the wrong ones among the pairs keys, values [count]. `original` is what the keys were before the sort;
  * fill_values() made the values. */
 static inline unsigned long long wrong_pairs(struct cuda_engine *engine, int key_bytes, int value_bytes,
                                              const void *original, const void *keys, const void *values,

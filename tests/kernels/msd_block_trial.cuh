@@ -24,11 +24,11 @@ static const char *const block_words[] = {
     "ascending", "descending"};
 static_assert(sizeof block_words / sizeof *block_words == BLOCK_SHAPES, "a word for each shape");
 
-/* Around the sizes at which a crowd is sorted in another way. */
+/* Sizes around those at which a crowd is sorted in another way. */
 static const int crowd_sizes[] = {15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300};
 enum { CROWD_SIZES = sizeof crowd_sizes / sizeof *crowd_sizes };
 
-/* Keys of one bin, if the range is that of the type; perhaps all equal. */
+/* Make keys that lie in one bin if the bins cover the whole type; perhaps they are all equal. */
 template <typename K>
 static void make_crowd(K *keys, int count, K base, uint64_t *state)
 {
@@ -37,8 +37,8 @@ static void make_crowd(K *keys, int count, K base, uint64_t *state)
         keys[i] = random_near(state, base, bits);
 }
 
-/* Several crowds, and as many uniform keys as one of them has. Of those that are ALIKE every other one is of equal keys, and all
- * are near each other. */
+/* Make several crowds beside about as many uniform keys as one crowd has. If `alike`, every other crowd is of equal keys, and all
+ * crowds are near each other. */
 template <typename K>
 static void make_crowds(K *keys, int count, bool alike, uint64_t *state)
 {
@@ -73,7 +73,7 @@ static void make_block_keys(K *keys, int count, int shape, uint64_t *state)
         case BLOCK_SCALES:
             keys[i] = random_bits<K>(state, (int)(check_random(state) % (BITS<K> + 1)));
             break;
-        case BLOCK_NESTED: // half of the rest each time in a 2^12th of the range
+        case BLOCK_NESTED: // again and again half of the remaining keys lie in a 2^12th of the range
             keys[i] = random_near(state, base, std::max(BITS<K> - 12 * random_depth(state), 0));
             break;
         default:
@@ -84,7 +84,7 @@ static void make_block_keys(K *keys, int count, int shape, uint64_t *state)
         make_crowds(keys, count, shape == BLOCK_EQUAL_CROWDS, state);
     if (shape >= BLOCK_SHAPES) {
         const int crowd = crowd_sizes[shape - BLOCK_SHAPES];
-        if (count >= crowd + 2) { // bins are then of the whole type
+        if (count >= crowd + 2) { // with these two keys the bins cover the whole type
             keys[0] = 0;
             keys[1] = BEHIND_ALL<K>;
         }
@@ -98,7 +98,7 @@ static void make_block_keys(K *keys, int count, int shape, uint64_t *state)
         std::swap(keys[i], keys[check_random(state) % (uint64_t)(i + 1)]);
 }
 
-/* Keys of any range become keys of one that is narrower by so many bits, in the same order. */
+/* Bring keys of any range into a range that is narrower by `bits` bits, in the same order. */
 template <typename K>
 static void make_narrow(K *keys, int count, int bits, uint64_t *state)
 {
@@ -107,7 +107,7 @@ static void make_narrow(K *keys, int count, int bits, uint64_t *state)
         keys[i] = (K)(upper >> (BITS<K> - bits) << (BITS<K> - bits)) | (K)(keys[i] >> bits);
 }
 
-/* known: some range that has all keys is, from low to high. */
+/* known: a range that has all keys is known, from low to high. */
 template <typename S, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     sort_bucket_kernel(const __grid_constant__ struct coding coding, const K *from, K *to, int count,
@@ -118,7 +118,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
                   known ? parts_of_range<log2_of(S::BINS)>(low, high) : even_parts<K>());
 }
 
-/* Sort keys as they lie in `given`, in place or not, with a known range or not; expected: what must come of it. */
+/* Sort keys as they lie in `given`, in place or not, with a known range or not; expected: what the result must be. */
 template <typename S, typename K>
 static void check_bucket(const std::vector<K> &given, const std::vector<K> &expected, bool known,
                          bool in_place, uint64_t *state)
@@ -126,7 +126,7 @@ static void check_bucket(const std::vector<K> &given, const std::vector<K> &expe
     const size_t bytes = given.size() * sizeof(K);
     const int count = (int)given.size() - 2 * AROUND;
     K low = expected[AROUND], high = expected[AROUND + count - 1];
-    if (check_random(state) % 2) { // somewhere beyond
+    if (check_random(state) % 2) { // a range wider than the keys
         low -= random_up_to(state, low);
         high += random_up_to(state, (K)(BEHIND_ALL<K> - high));
     }

@@ -1,4 +1,4 @@
-/* Rung 8 a second time, for tests of its parts by themselves, and what these share: the engine, memory, random keys. */
+/* Rung 8 a second time, for tests of its parts by themselves, and what these tests share: the engine, memory, random keys. */
 #ifndef MSD_PARTS_CUH
 #define MSD_PARTS_CUH
 
@@ -19,14 +19,14 @@ static const struct engine_ops *ops;
 static int cases;
 static bool small_form; /* few cases, for compute-sanitizer */
 
-/* Device memory of the tests of parts, which wait for each other. */
+/* Device memory that the tests of parts share: each waits until the one before is done. */
 enum { BUFFER_BYTES = 1 << 20 };
 static void *given_there, *result_there, *split_there, *counts_there;
 
-/* Keys with poison on both sides. An odd number, so that keys are aligned to no more than their size. */
+/* Elements of poison on either side of the keys. Their number is odd, so that keys are aligned to no more than their size. */
 enum { AROUND = 33 };
 
-/* Of the case that is tested, for messages. */
+/* The case that is tested, in words, for messages. */
 static char what[200];
 
 static void to_device(void *there, const void *here, size_t bytes)
@@ -51,7 +51,7 @@ static void poison(void *there, size_t bytes)
 template <typename K>
 constexpr int BITS = 8 * (int)sizeof(K);
 
-/* Of `bits` bits; 0 for none. */
+/* Return a random number of `bits` bits; 0 if there are none. */
 template <typename K>
 static K random_bits(uint64_t *state, int bits)
 {
@@ -65,7 +65,7 @@ static K random_key(uint64_t *state)
     return random_bits<K>(state, BITS<K>);
 }
 
-/* In [0, most]. */
+/* Return a random key in [0, most]. */
 template <typename K>
 static K random_up_to(uint64_t *state, K most)
 {
@@ -73,14 +73,14 @@ static K random_up_to(uint64_t *state, K most)
     return most == BEHIND_ALL<K> ? key : (K)(key % (most + 1));
 }
 
-/* A key that is `base` but for the lower bits. */
+/* Return `base` with other lower `bits` bits. */
 template <typename K>
 static K random_near(uint64_t *state, K base, int bits)
 {
     return bits < BITS<K> ? (K)((base >> bits << bits) | random_bits<K>(state, bits)) : random_key<K>(state);
 }
 
-/* Small numbers are more likely. */
+/* Return a random number; small ones are more likely. */
 static int random_depth(uint64_t *state)
 {
     return __builtin_ctzll(check_random(state) | UINT64_C(1) << 32);

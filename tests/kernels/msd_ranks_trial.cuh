@@ -1,5 +1,5 @@
-/* Sorts of so few keys that each finds its rank (ranks.cuh), and of one more: the whole rung, in place and not, of codes and of
- * keys of each type, against std::sort. */
+/* Sorts of so few keys that each key finds its own rank (ranks.cuh), and of one key more: the whole rung, in place and not, with
+ * codes and with keys of each type, against std::sort. */
 #ifndef MSD_RANKS_TRIAL_CUH
 #define MSD_RANKS_TRIAL_CUH
 
@@ -32,7 +32,7 @@ enum few_way {
 static const char *const way_words[] = {"codes in place", "in place", "to codes", "from elsewhere"};
 static_assert(sizeof way_words / sizeof *way_words == FEW_WAYS, "a word for each way");
 
-/* Beside the buffers that all trials share: `split_there` is scratch. */
+/* Workspace, beside the buffers that all trials share; `split_there` is scratch here. */
 static void *few_workspace;
 
 template <typename K>
@@ -53,7 +53,7 @@ static void make_few_codes(std::vector<K> &codes, int shape, uint64_t *state)
         std::reverse(codes.begin(), codes.end());
 }
 
-/* Any type and order of keys K; keys of 16 bytes are codes. */
+/* Draw any type and order of keys K; keys of 16 bytes are codes. */
 template <typename K>
 static struct keymap any_keymap(uint64_t *state)
 {
@@ -73,7 +73,7 @@ static K few_key(const struct keymap &map, K code)
                             : code;
 }
 
-/* Codes [count] between poison, as keys of the map or as they are. */
+/* Return codes with poison on both sides, as keys of the map or as they are. */
 template <typename K>
 static std::vector<K> between_poison(const std::vector<K> &codes, const struct keymap &map, bool as_keys)
 {
@@ -95,7 +95,7 @@ static void check_few_keys(const void *there, const std::vector<K> &expected, co
           (long long)wrong - AROUND);
 }
 
-/* Check that what is around scratch is what is around the keys given: poison. */
+/* Check that the memory around scratch is poison, like the memory around the keys given. */
 template <typename K>
 static void check_around_scratch(const std::vector<K> &given)
 {
@@ -106,7 +106,7 @@ static void check_around_scratch(const std::vector<K> &given)
           "%s: something around its scratch was overwritten", what);
 }
 
-/* Sort codes, given one way. */
+/* Sort codes that are given in one of the ways. */
 template <typename K>
 static void check_few_way(const std::vector<K> &codes, int way, uint64_t *state)
 {
@@ -154,7 +154,7 @@ static void check_few(int count, int shape, uint64_t seed)
     }
 }
 
-/* Of few keys: those that lie in shared memory at a time. */
+/* When few keys are sorted: how many of them lie in shared memory at a time. */
 enum { RANK_KEYS = RANKS_AT_A_TIME * RANK_THREADS };
 
 template <typename K>

@@ -1,4 +1,4 @@
-/* The runs of a tile (tile_runs.cuh): each place must be in the run that has it, however long runs are. */
+/* The runs of a tile (tile_runs.cuh): each place must be found in the run that has it, however long runs are. */
 #ifndef MSD_RUNS_TRIAL_CUH
 #define MSD_RUNS_TRIAL_CUH
 
@@ -6,8 +6,8 @@
 
 enum { TRIED_PLACES = 4096, TRIED_THREADS = 512 };
 
-/* Note the run of each bucket that has keys, by a thread of its own, and tell the run of each place [all]. keys: of buckets
- * [TRIED_PLACES]. */
+/* For each bucket that has keys one thread notes its run; then threads find the run of each place [all]. keys [TRIED_PLACES]: how
+ * many keys each bucket has. */
 static __global__ void __launch_bounds__(TRIED_THREADS)
     tile_runs_kernel(const uint32_t *keys, int all, uint32_t *run_of)
 {
@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(TRIED_THREADS)
         run_of[place] = run_of_place(rows, (uint32_t)place);
 }
 
-/* Runs of `longest` keys at most, with `all` keys together; `empty` of 100 buckets have none. */
+/* Check runs of `longest` keys at most, with `all` keys together; `empty` of 100 buckets have no keys. */
 static void check_tile_runs(int all, int longest, int empty, uint64_t *state)
 {
     std::vector<uint32_t> keys(TRIED_PLACES, 0), expected(all), found(all);

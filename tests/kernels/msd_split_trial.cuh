@@ -1,4 +1,4 @@
-/* Splits by themselves, from samples of many shapes and of ranges: keys get the buckets that the splitters say. */
+/* Splits by themselves, of samples of many shapes and of ranges: keys must get the buckets that the splitters say. */
 #ifndef MSD_SPLIT_TRIAL_CUH
 #define MSD_SPLIT_TRIAL_CUH
 
@@ -9,7 +9,7 @@ enum sample_shape {
     SAMPLE_EVEN_RANGE,  /* the same in a part of the type */
     SAMPLE_SKEWED,      /* must become a tree, of 32 bits */
     SAMPLE_UPPER_ALIKE, /* the upper bits of most are alike: must become a tree of whole keys */
-    SAMPLE_FAR_ENDS,    /* the same but of two keys, which are no splitters: of more than 4 bytes a tree of 32 bits */
+    SAMPLE_FAR_ENDS,    /* the same except two keys, which are no splitters: keys of more than 4 bytes become a tree of 32 bits */
     SAMPLE_SCALES,      /* the others must become trees */
     SAMPLE_CLUSTERS,
     SAMPLE_HEAVY, /* five values have half of it */
@@ -70,7 +70,7 @@ static std::vector<K> make_sample(int shape, int seen, uint64_t *state)
     return keys;
 }
 
-/* As make_splits_kernel() does it. counts: of the sample in each bucket. One block. */
+/* Make a split as make_splits_kernel() does. counts_out: how many keys of the sample are in each bucket. Runs as one block. */
 template <typename S, typename K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     sample_split_kernel(K *sample, int seen, bool in_order, int linear_buckets, int tree_buckets,
@@ -97,7 +97,7 @@ static __global__ void even_split_kernel(K low, K high, int buckets, struct spli
     split->split_head<K>::operator=(cut_evenly(low, high, buckets));
 }
 
-/* The buckets of keys, of KEYS at a time, as in a scatter. */
+/* Find the buckets of keys, of KEYS keys at a time, as a scatter does. */
 template <int KEYS, typename K>
 static __global__ void find_buckets_kernel(const struct split<K> *split, const K *keys, int count,
                                            uint32_t *found)
@@ -119,7 +119,7 @@ static __global__ void find_buckets_kernel(const struct split<K> *split, const K
     });
 }
 
-/* The bucket of each key by the split on the device. */
+/* Return the bucket of each key by the split on the device. */
 template <typename K>
 static std::vector<uint32_t> find_on_device(const std::vector<K> &keys)
 {
@@ -142,14 +142,15 @@ static std::vector<uint32_t> find_on_device(const std::vector<K> &keys)
     return found;
 }
 
-/* Sorted, each once: the sample and around it, the splitters and around them, borders of equal parts, any others. */
+/* Return probes, sorted, each once: the sample, its ends and their neighbours, the splitters or the borders of equal parts and their
+ * neighbours, and any others. */
 template <typename K>
 static std::vector<K> make_probes(const std::vector<K> &sample, const struct split<K> &split, uint64_t *state)
 {
     const K low = *std::min_element(sample.begin(), sample.end()),
             high = *std::max_element(sample.begin(), sample.end()), width = (high - low) / split.buckets;
     std::vector<K> probes = sample;
-    const auto add_around = [&](K key) { // 0 and the largest key are neighbours here, and probes as well
+    const auto add_around = [&](K key) { // 0 and the largest key are neighbours here: both are probes anyway
         for (int i = -1; i <= 1; i++)
             probes.push_back((K)(key + (K)i));
     };
@@ -167,7 +168,7 @@ static std::vector<K> make_probes(const std::vector<K> &sample, const struct spl
     return probes;
 }
 
-/* The bucket of a probe. */
+/* Return the bucket of a probe. */
 template <typename K>
 static int bucket_of_probe(const std::vector<K> &probes, const std::vector<uint32_t> &found, K key)
 {
@@ -200,7 +201,8 @@ static void check_buckets(const struct split<K> &split, const std::vector<K> &pr
     CHECK(strangers == 0, "%s: %d keys are in buckets of one other value", what, strangers);
 }
 
-/* Does each bucket have the keys of the sample that were counted, and each value that fills three a bucket of its own? */
+/* Does each bucket have as many keys of the sample as were counted, and does each value that would fill three buckets have a bucket
+ * of its own? */
 template <typename K>
 static void check_shares(std::vector<K> sample, int wanted, const struct split<K> &split,
                          const std::vector<uint32_t> &counts, const std::vector<K> &probes,
@@ -222,8 +224,8 @@ static void check_shares(std::vector<K> sample, int wanted, const struct split<K
     CHECK(not_alone == 0, "%s: %d values that fill buckets have none of their own", what, not_alone);
 }
 
-/* Are parts of equal width too lumpy by chi-square, as one uniform sample in many thousands is? By the definition, with as many parts as
- * is_even() has; a few keys may lie in other parts than there, as it rounds. */
+/* Are parts of equal width too lumpy by chi-square, as one uniform sample in many thousands is? This computes chi-square by its
+ * definition, with as many parts as is_even() has. A few keys may lie in other parts than in is_even(), which rounds. */
 template <typename K>
 static bool is_lumpy_by_chance(const std::vector<K> &sample, int parts)
 {
@@ -239,14 +241,14 @@ static bool is_lumpy_by_chance(const std::vector<K> &sample, int parts)
     return chi_square > (parts + 5 * sqrtl(2 * (long double)parts)) * 0.97L;
 }
 
-/* A split of `wanted` buckets, if it is a tree. */
+/* Check a split that is made for `wanted` buckets if it is a tree. */
 template <typename K>
 static void check_split(int shape, int seen, int wanted, uint64_t seed)
 {
     uint64_t state = seed;
     std::vector<uint32_t> counts(SPLIT_BUCKETS);
     const bool in_order = seed % 2;
-    const int parts = std::max(wanted * 2 / 3, 1); // of a linear split
+    const int parts = std::max(wanted * 2 / 3, 1); // the buckets of a linear split
     std::vector<K> sample = make_sample<K>(shape, seen, &state);
     if (in_order)
         std::sort(sample.begin(), sample.end());
@@ -270,12 +272,12 @@ static void check_split(int shape, int seen, int wanted, uint64_t seed)
     CHECK(made.buckets > 0 && made.buckets <= SPLIT_BUCKETS, "%s: %d buckets", what, made.buckets);
     if (made.buckets <= 0 || made.buckets > SPLIT_BUCKETS)
         return;
-    // few buckets may be even enough, or tell their splitters apart
+    // a few buckets may be even enough for a linear split, or 32 bits may tell their splitters apart
     if (shape > SAMPLE_EVEN_RANGE && shape < SAMPLE_FEW && wanted >= 40)
         CHECK(!made.is_linear, "%s: linear", what);
     if (shape <= SAMPLE_EVEN_RANGE)
         CHECK(made.is_linear || is_lumpy_by_chance(sample, parts), "%s: not linear", what);
-    const bool far_ends = shape == SAMPLE_FAR_ENDS && sizeof(K) > 4; // of few values a splitter may be there twice
+    const bool far_ends = shape == SAMPLE_FAR_ENDS && sizeof(K) > 4; // 4 bytes have few values here: a splitter may be there twice
     if ((shape == SAMPLE_SKEWED || shape == SAMPLE_UPPER_ALIKE || far_ends) && wanted >= 40)
         CHECK(!made.is_short == (shape == SAMPLE_UPPER_ALIKE), "%s: short: %d", what, made.is_short);
     const std::vector<K> probes = make_probes(sample, made, &state);
@@ -284,7 +286,8 @@ static void check_split(int shape, int seen, int wanted, uint64_t seed)
     check_shares(sample, wanted, made, counts, probes, found);
 }
 
-/* Cut a range evenly: a bucket for each value, if there are as many; of 1 / 512 of the range at most, if it is for giants. */
+/* Cut a range evenly. Each value must get a bucket of its own, if there are enough buckets; a split for giants, into SPLIT_BUCKETS
+ * buckets, must have no bucket wider than 1 / 512 of the range. */
 template <typename K>
 static void check_even(K low, K high, int buckets, uint64_t *state)
 {
@@ -308,7 +311,7 @@ static void check_even(K low, K high, int buckets, uint64_t *state)
     check_buckets(made, probes, found);
     const bool is_exact = is_tiny && high - low < (K)buckets;
     int shared = 0, wide = 0;
-    size_t begin = 0; // of the probes of a bucket
+    size_t begin = 0; // the first probe of the bucket
     for (size_t i = 0; i < probes.size(); i++) {
         if (probes[i] < low || probes[i] > high)
             continue;

@@ -1,4 +1,4 @@
-/* Sorts of numbered keys (numbered_keys.h) against codes that are made and sorted by plain loops: a part of test_elements. */
+/* Sorts of numbered keys (numbered_keys.h), checked by plain loops that make the code of each position: a part of test_elements. */
 #ifndef NUMBERED_TRIAL_H
 #define NUMBERED_TRIAL_H
 
@@ -11,7 +11,7 @@ static int64_t below(int64_t end, uint64_t *random)
     return (int64_t)(check_random(random) % (uint64_t)end);
 }
 
-/* A sort of keys that are numbered: their codes, or positions alone. */
+/* A sort of numbered keys; its result is their codes, or positions alone. */
 struct numbered {
     hsort_type type;
     enum pattern pattern; /* of the codes of keys */
@@ -22,7 +22,7 @@ struct numbered {
     char what[160];
 };
 
-/* The code of the key at a position, which must be one of theirs. */
+/* Return the code of the key at a position; 0 if no key has this position. */
 static key_code numbered_code(const struct numbered *n, int64_t position)
 {
     const int64_t i = position - n->raw.first;
@@ -33,7 +33,7 @@ static key_code numbered_code(const struct numbered *n, int64_t position)
     return (key_code)keymap_encode_narrow(n->raw.map, bits) << n->raw.position_bits | (key_code)position;
 }
 
-/* Is this entry of a result one of theirs, and does it come after the one before, if there is one? */
+/* Does this entry of a result belong to one of the keys, and does it come after the entry before, if there is one? */
 static bool is_right_numbered(const struct numbered *n, key_code found, const key_code *before,
                               bool positions)
 {
@@ -45,8 +45,8 @@ static bool is_right_numbered(const struct numbered *n, key_code found, const ke
            (!before || numbered_code(n, (int64_t)(*before & below)) < code);
 }
 
-/* Where a result is wrong first; -1 if nowhere. Codes that rise and are those of their positions are all of them: none comes
- * twice, and there are as many. positions: the result is these alone. */
+/* Return the first place where a result is wrong; -1 if there is none. Codes that rise, and that are the codes of their positions,
+ * are complete: none comes twice, and there are as many as keys. positions: the result is positions alone. */
 static int64_t wrong_numbered(const struct numbered *n, const void *result, bool positions)
 {
     int64_t wrong = n->count;
@@ -115,8 +115,8 @@ static void sort_numbered(struct numbered *n, uint64_t *random)
     }
 }
 
-/* Codes of 8 bytes, where keys and positions fit, or of 16; positions from 0 on or up to the last one that there are bits for;
- * sometimes little scratch. */
+/* Check a sort with codes of 8 bytes, if keys and positions fit, or of 16; with positions from 0 on, or up to the last one that
+ * there are bits for; sometimes with little scratch. */
 static void check_numbered(hsort_type type, hsort_order order, enum pattern pattern, int64_t count,
                            bool decode, bool is_far, uint64_t *random)
 {
@@ -124,7 +124,7 @@ static void check_numbered(hsort_type type, hsort_order order, enum pattern patt
     n.raw.map = keymap_make(type, order);
     n.raw.decode = decode;
     n.raw.in_scratch = check_random(random) % 4 == 0;
-    n.raw.positions = decode && check_random(random) % 8 == 0 ? NULL : (int64_t *)1; // it is wanted
+    n.raw.positions = decode && check_random(random) % 8 == 0 ? NULL : (int64_t *)1; // 1: they are wanted
     n.code_bytes = n.raw.map.key_bytes == 4 && check_random(random) % 4 ? 8 : 16;
     const int most = n.code_bytes == 8 ? 32 : 63;
     int least = 1;
@@ -145,7 +145,7 @@ static void check_numbered(hsort_type type, hsort_order order, enum pattern patt
     free(n.keys);
 }
 
-/* Of few keys all there is; of many, each pattern with some of the rest. */
+/* With few keys, check all combinations; with many, each pattern with some of the rest. */
 static void test_numbered(uint64_t random)
 {
     static const hsort_type types[] = {HSORT_U32, HSORT_I64, HSORT_F64, HSORT_F32};
@@ -160,7 +160,7 @@ static void test_numbered(uint64_t random)
         for (int way = 0; way < 8 * TYPES * SHAPES; way++)
             check_numbered(types[way / 8 % TYPES], way & 1 ? HSORT_DESCENDING : HSORT_ASCENDING,
                            patterns[way / 8 / TYPES], few[i], way & 2, way & 4, &random);
-    // To make and check the most keys takes seconds each time: some of the ways are drawn.
+    // Making and checking the most keys takes seconds each time, so only some of the ways are drawn.
     for (int i = 0; i < large; i++)
         for (int way = 0; way < 2 * SHAPES; way++)
             if (i < large - 1 || below(2 * SHAPES, &random) < WAYS_OF_MOST)

@@ -1,5 +1,5 @@
-/* For test_nvtx.sh, two programs from one text. As a library that NVTX is led to by NVTX_INJECTION64_PATH, as a profiler's would
- * be, it says on stdout which ranges begin and end. As a program it has two spans, one in the other, and no trace. */
+/* Two programs from one text, for test_nvtx.sh. As a library to which NVTX_INJECTION64_PATH leads NVTX, as it would lead to a
+ * profiler's, it says on stdout which ranges begin and end. As a program it has two spans, one inside the other, and no trace. */
 #include <stdio.h>
 #ifdef AS_PROFILER
 #include <nvtx3/nvToolsExt.h>

@@ -8,7 +8,7 @@ enum { SETTLE_BYTES = 1 << 21, RANKS_MAX = 8 };
 
 struct rank {
     int64_t before, count, room;
-    bool twice; // scattered, as rooms did not suffice
+    bool twice; // scattered twice, because rooms did not suffice
     struct buffer keys, to;
     void *workspace;
     int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS + 1];
@@ -38,7 +38,7 @@ static void *scratch_of_sample(int key_bytes)
     return buffer_keys(&sample_scratch[key_bytes / 8]);
 }
 
-/* Cut the keys into shards of any size, of which some may be empty, and bring them to the engine. */
+/* Cut the keys into shards of any size, some of them perhaps empty, and bring them to the engine. */
 static void share_out_keys(const struct trial *trial, int key_bytes, const char *keys, struct rank *ranks,
                            uint64_t *random)
 {
@@ -78,7 +78,7 @@ static bool find_descents(const struct trial *trial, int key_bytes, const char *
     return down;
 }
 
-/* Returns whether keys are left unsorted. There is little scratch: the engine may say that it is too little. */
+/* Settle regions. Returns whether keys are left unsorted: there is little scratch, and the engine may say that it is too little. */
 static bool settle(const struct trial *trial, const struct raw_keys *raw, void *workspace)
 {
     bool unsorted = true;
@@ -89,7 +89,8 @@ static bool settle(const struct trial *trial, const struct raw_keys *raw, void *
     return unsorted;
 }
 
-/* Regions are as large as all keys, and lie in `to` one behind the other; where scatter() has put them, without gaps. */
+/* Check that the regions together are as large as all keys and lie in `to` one behind the other; without gaps if scatter() has put
+ * them there. */
 static void check_places(const struct trial *trial, const struct values *values, enum engine_scattered done,
                          struct rank *rank)
 {
@@ -157,8 +158,8 @@ static void hold(int region, key_code code, key_code *low, key_code *high, int64
     held[region]++;
 }
 
-/* Every code of a shard is there again, or is one of a region of one value, as many as were counted; and nothing is written
- * behind those that are there. Its regions' keys are added to low, high and held. */
+/* Check that every code of a shard is there again, where a region of one value stands for as many codes as were counted, and that
+ * nothing is written behind the keys of a region. Add the keys of the shard's regions to low, high and held. */
 static void check_shard(const struct trial *trial, struct keymap map, const char *shard,
                         const struct values *values, struct rank *rank, key_code *low, key_code *high,
                         int64_t *held)

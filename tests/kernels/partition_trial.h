@@ -11,9 +11,9 @@ enum {
     ZIPF = PATTERNS, // value v as often as 1 / v
     FAR_CLUSTERS,    // two ranges of 16 bits, far apart
     MEASURED,        // floating point numbers around 0 and 1, with zeros, infinities and NaNs of either sign
-    NEIGHBOURS,      // of the sample's codes: at the map's bounds, perhaps, and one off
+    NEIGHBOURS,      // codes of the sample, perhaps the map's bounds, and their neighbours
     SIGNED,          // floating point numbers of either sign, of all magnitudes down to 2^-40
-    STRAGGLERS,      // two ranges far apart, and few keys between them, of which a sample may have none
+    STRAGGLERS,      // two ranges far apart, and few keys between them: a sample may have none of these
     FULL_REGIONS,    // evenly over trial.full_regions of the 256 of a foreign map
     ROWS,            // ROW of equal keys, one row behind the other
     SHAPES
@@ -40,10 +40,10 @@ struct trial {
     char what[160];
 };
 
-/* What the map of a trial with a foreign map is made of: its first 2^log. */
+/* The map of a trial with a foreign map is made of the first 2^log of these. */
 static key_code uniform_codes[SAMPLE_MAX];
 
-/* Code i that words_store() has stored. */
+/* Return code i as words_store() has stored it. */
 static inline key_code words_load(int key_bytes, const uint64_t *words, int64_t i)
 {
     uint128 wide;
@@ -53,7 +53,7 @@ static inline key_code words_load(int key_bytes, const uint64_t *words, int64_t 
     return wide;
 }
 
-/* In the lowest bytes of a key. */
+/* Return the bits of a floating point number of key_bytes, in the lowest bytes. */
 static inline uint64_t float_bits(int key_bytes, double value)
 {
     const float narrow = (float)value;
@@ -72,7 +72,7 @@ static inline double measured(uint64_t *random)
     return value * value * value + (double)(check_random(random) % 2);
 }
 
-/* The code of a row, in the upper bits: any. */
+/* Return the code of a row, any code, in the upper bits. */
 static inline key_code row_code(int64_t row)
 {
     uint64_t state = (uint64_t)row;
@@ -111,7 +111,7 @@ static inline key_code partition_trial_bits(const struct trial *trial, struct ke
     }
 }
 
-/* The nth kind of keys of a width; behind the last one comes the first. */
+/* Return the nth kind of keys of a width; after the last kind comes the first. */
 static inline int kind_of_width(int key_bytes, int n)
 {
     int kind = KEY_KINDS - 1;
@@ -120,7 +120,7 @@ static inline int kind_of_width(int key_bytes, int n)
     return kind;
 }
 
-/* Log of the size of a sample: seldom a large one, as that takes long. */
+/* Return the log of the size of a sample; seldom a large one, because that takes long. */
 static inline int draw_sample_log(uint64_t draw)
 {
     const int usual = ENGINE_SAMPLE_LOG_USUAL - ENGINE_SAMPLE_LOG_MIN + 1, large = ENGINE_SAMPLE_LOG_MAX - ENGINE_SAMPLE_LOG_USUAL;
@@ -145,7 +145,7 @@ static inline void shuffle_codes(int key_bytes, uint64_t *codes, int count, uint
     }
 }
 
-/* Cut the regions into chunks of any number that fits a call: chunk_at [chunks + 1]. How many chunks. */
+/* Cut the regions into chunks, each of any number that fits a call: chunk_at [chunks + 1]. Returns how many chunks. */
 static inline int draw_chunks(int ranks, int *chunk_at, uint64_t *random)
 {
     const int most = ENGINE_PIECES_MAX / (2 * ranks);
@@ -159,7 +159,7 @@ static inline int draw_chunks(int ranks, int *chunk_at, uint64_t *random)
     return chunks;
 }
 
-/* The keys of a trial, all ranks'. */
+/* Return the keys of a trial, of all ranks. */
 static inline char *trial_keys(const struct trial *trial, struct keymap map, uint64_t *random)
 {
     char *keys = alloc_or_exit((size_t)(trial->count * map.key_bytes));

@@ -1,4 +1,4 @@
-/* Keys of 1 and 2 bytes, of an engine: how often each is there, and writing them anew, against loops that do one key at a time:
+/* Keys of 1 and 2 bytes in an engine: how often each is there, and writing them anew, against loops that do one key at a time:
  * `test_counted host [THREADS]` or `cuda`. */
 #include "tests/kernels/engine_test.h"
 
@@ -51,7 +51,7 @@ static void test_count(uint64_t random)
     }
 }
 
-/* Runs of keys of which some are long and many are short, in any order of the keys themselves. */
+/* Runs of equal keys. Some runs are long and many are short; the keys themselves are in any order. */
 struct counted_keys {
     int key_bytes;
     int64_t values, total;
@@ -73,7 +73,7 @@ static struct counted_keys draw_counted(int key_bytes, int64_t values, uint64_t 
     return c;
 }
 
-/* Keys first .. first + count - 1, between guards, at any place. */
+/* Write keys first .. first + count - 1, between guards, at any place, and compare. */
 static void check_write(const struct counted_keys *c, const struct buffer *keys, const struct buffer *ends,
                         int64_t first, int64_t count, uint64_t *random)
 {
@@ -117,7 +117,7 @@ static void test_write(uint64_t random)
         }
 }
 
-/* Every key of each type once or not, in both orders: as codes say, and as the order that is written down says. */
+/* Count every key of a type, each once, and write them in the order of their codes: it must be the order that is written down. */
 static void test_all_values(hsort_type type, hsort_order order, uint64_t *random)
 {
     const struct keymap map = keymap_make(type, order);

@@ -4,14 +4,14 @@
  *   test_differential [SECONDS [RUNG...]]     20 seconds, all rungs in turn, slow ones on few keys only
  *   test_differential draw SEED [RUNG...]     one draw once more: the line of a failure names SEED and RUNG
  *   test_differential selftest                spoil results in every way there is: each must be noticed; and
- *                                             draw every distribution on device and host: one must be the other
+ *                                             draw every distribution on device and host: both must be alike
  *
- * Half of the draws without values are given to the rung as keys of a type and an order, not as codes: in the buffer that the codes would
- * lie in or in one of their own, which must not change; and are wanted back as codes or as such keys.
+ * Half of the draws without values are given to the rung as keys of a type and an order, not as codes. They lie in the buffer that the
+ * codes would lie in, or in a buffer of their own, which must not change. They are wanted back as codes or as such keys.
  *
  * The keys must be CUB's, one by one. So that a fault which CUB shares is noticed too, they must also be in
- * order and have the fingerprint of the input. Values must be those of their keys, all of them once, in the
- * order of the input where the rung is stable. Nothing may be written outside the buffers.
+ * order and have the fingerprint of the input. Values must be those of their keys, all of them once, and in the
+ * order of the input if the rung is stable. Nothing may be written outside the buffers.
  *
  * Memory for the largest draw is allocated once (ladder_arena.cuh): thousands of draws take seconds. */
 #include "src/files/input.h"
@@ -54,7 +54,7 @@ static bool takes(int rung, int64_t count)
     return (wanted_rungs >> rung & 1) && (!slow || count <= SLOW_COUNT_MAX);
 }
 
-/* The next in turn of those that take so many keys; -1 if none does. */
+/* Return the next rung in turn that takes so many keys; -1 if none does. */
 static int next_rung(int64_t count)
 {
     const int rungs = sizeof ladder_rungs / sizeof ladder_rungs[0];
@@ -113,7 +113,7 @@ static void exchange(void *elements, size_t element_bytes, int64_t i, int64_t j)
     copy_now(at + j * element_bytes, a, element_bytes);
 }
 
-/* A position i > 0 whose key is, or is not, that of i - 1; -1 if there is none. */
+/* Find a position i > 0 whose key is equal, or is not equal, to the key at i - 1; -1 if there is none. */
 static int64_t find_neighbours(const struct trial *t, bool equal, uint64_t *random)
 {
     const size_t key_bytes = t->draw.type.key_bytes;
@@ -131,7 +131,7 @@ static int64_t find_neighbours(const struct trial *t, bool equal, uint64_t *rand
     return -1;
 }
 
-/* Each way to spoil: spoil the result of the trial; false where it has nothing to spoil so. */
+/* Each of these functions spoils the result of the trial in one way; false if there is nothing to spoil in this way. */
 
 static bool spoil_nothing(struct trial *, uint64_t *)
 {
@@ -149,7 +149,7 @@ static bool change_key(struct trial *t, uint64_t *random)
     return true;
 }
 
-/* With their values, so that all pairs are right. */
+/* Swap two keys together with their values, so that all pairs stay right. */
 static bool swap_keys(struct trial *t, uint64_t *random)
 {
     const int64_t i = find_neighbours(t, false, random);
@@ -161,7 +161,7 @@ static bool swap_keys(struct trial *t, uint64_t *random)
     return true;
 }
 
-/* A fault that CUB shares. */
+/* Make a fault that CUB shares. */
 static bool swap_keys_everywhere(struct trial *t, uint64_t *random)
 {
     const int64_t i = find_neighbours(t, false, random);
@@ -172,7 +172,7 @@ static bool swap_keys_everywhere(struct trial *t, uint64_t *random)
     return true;
 }
 
-/* Another one: a key lost and its neighbour doubled, in order. */
+/* Make another fault that CUB shares: a key is lost and its neighbour doubled, and the keys stay in order. */
 static bool double_key_everywhere(struct trial *t, uint64_t *random)
 {
     const size_t key_bytes = t->draw.type.key_bytes;
@@ -204,7 +204,7 @@ static bool swap_values_of_different(struct trial *t, uint64_t *random)
     return true;
 }
 
-/* Put the first `bytes` of a value over those of its neighbour, whose key is the same. */
+/* Put the first `bytes` of a value over the first bytes of its neighbour, whose key is the same. */
 static bool overwrite_value(struct trial *t, uint64_t *random, size_t bytes)
 {
     const size_t value_bytes = t->draw.type.value_bytes;
@@ -228,7 +228,7 @@ static bool double_value(struct trial *t, uint64_t *random)
     return overwrite_value(t, random, t->draw.type.value_bytes);
 }
 
-/* One byte before or behind one of the buffers. */
+/* Overwrite one byte before or behind one of the buffers. */
 static bool write_outside(struct trial *t, uint64_t *random)
 {
     const struct guarded all[] = {t->g.keys, t->g.scratch_keys, t->g.values, t->g.scratch_values,
@@ -253,7 +253,7 @@ static bool write_scratch(struct trial *t, uint64_t *random)
     return true;
 }
 
-/* Where the input lay in a buffer of its own. */
+/* Change the input, if it lies in a buffer of its own. */
 static bool change_input(struct trial *t, uint64_t *random)
 {
     const size_t bytes = (size_t)t->draw.count * t->draw.type.key_bytes;
@@ -273,7 +273,7 @@ static bool misplace(struct trial *t, uint64_t *)
     return true;
 }
 
-/* What must be found at least after each, of stable and of unstable rungs; 0: nothing at all. */
+/* What must at least be found after each way to spoil, with stable and with unstable rungs; 0: nothing may be found at all. */
 static const struct way {
     const char *words;
     bool (*spoil)(struct trial *, uint64_t *random);
@@ -294,7 +294,7 @@ static const struct way {
     {"the result elsewhere", misplace, FOUND_PLACE, FOUND_PLACE},
 };
 
-/* A few thousand keys of a few hundred values, so that neighbours are equal here and different there. */
+/* Draw a few thousand keys of a few hundred values, so that neighbours are equal here and different there. */
 static struct draw spoilable_draw(uint64_t seed, struct ladder_type type)
 {
     struct draw d = draw_from(seed);
@@ -312,7 +312,7 @@ static struct draw spoilable_draw(uint64_t seed, struct ladder_type type)
     return d;
 }
 
-/* Spoil one result; whether there was something to spoil. */
+/* Spoil one result. Returns whether there was something to spoil. */
 static bool check_way(const struct way *way, const struct draw *draw, int rung, uint64_t seed)
 {
     struct trial t;
@@ -327,7 +327,7 @@ static bool check_way(const struct way *way, const struct draw *draw, int rung, 
     return true;
 }
 
-/* Every way, on every rung and type, several times over: positions are random. */
+/* Try every way on every rung and type, several times, because positions are random. */
 static void check_notices(uint64_t seed)
 {
     for (const struct way &way : ways) {
@@ -389,7 +389,7 @@ static void check_input(const struct input &input)
     draws++;
 }
 
-/* Distributions and types at random, each several times, and mixtures. */
+/* Check distributions and types at random, each several times, and mixtures. */
 static void check_inputs(uint64_t seed)
 {
     for (int round = 0; round < 40 * INPUTS; round++) {
@@ -412,7 +412,7 @@ struct arguments {
     double seconds;
 };
 
-/* The rungs from words[i] on, all if there are none; false if one is no rung. */
+/* Take the rungs from words[i] on, or all rungs if there are no words; false if a word is no rung. */
 static bool take_rungs(int count, char **words, int i)
 {
     wanted_rungs = i < count ? 0 : ~0u;

@@ -1,6 +1,6 @@
 /* What an engine does with elements that something travels with: their codes, moving them to their places, runs of equal
- * keys, what elements are like, and sorts of numbered keys (numbered_trial.h). `test_elements host [THREADS]` or `cuda`. The oracles do one element
- * at a time; outputs start as poison, between guards, so that what is written too much, or not at all, is seen. */
+ * keys, inspecting elements, and sorts of numbered keys (numbered_trial.h). `test_elements host [THREADS]` or `cuda`. The oracles
+ * do one element at a time. Outputs start as poison, between guards, so that a byte that is written by mistake, or not at all, is seen. */
 #include "kernels/base/element_digest.h"
 #include "kernels/base/key_field.h"
 #include "tests/kernels/engine_test.h"
@@ -35,7 +35,7 @@ static struct keymap draw_map(int bytes, uint64_t *random)
     return keymap_of_kind(kind, bytes, mantissas[bytes], order);
 }
 
-/* Fields that fit above the position, from elements of `stride` bytes at `from`. How many. */
+/* Draw fields that fit above the position, of elements of `stride` bytes at `from`. Returns how many. */
 static int draw_fields(int code_bytes, int position_bits, const char *from, size_t stride,
                        struct key_field *fields, uint64_t *random)
 {
@@ -90,7 +90,7 @@ static void check_make(int code_bytes, int64_t count, uint64_t *random)
     free(elements);
 }
 
-/* Codes that are a key's code above a position; each output with and without the other one. */
+/* Split codes that hold a key's code above a position; each output is asked for with and without the other one. */
 static void check_split(int code_bytes, int key_bytes, int64_t count, uint64_t *random)
 {
     char what[128];
@@ -152,7 +152,7 @@ static void test_codes(uint64_t random)
 
 /* ---- take, place ------------------------------------------------------------------------------------------------- */
 
-/* Elements there are `held` of, and positions [count] among them, from `first` on. */
+/* `held` elements, whose positions count from `first` on, and positions [count] among them. */
 struct move {
     size_t bytes; /* of an element */
     int64_t held, count, first, outside;
@@ -160,7 +160,7 @@ struct move {
     char what[128];
 };
 
-/* Positions that occur once, if they can; or any, with some that are nowhere. */
+/* Draw positions that occur once, if that is possible; or any positions, some of them outside of the elements. */
 static void draw_positions(struct move *m, bool once, uint64_t *random)
 {
     const int64_t nowhere[] = {-1, m->held, INT64_MAX / 2, INT64_MIN / 2};
@@ -183,7 +183,7 @@ static bool is_inside(const struct move *m, int64_t at)
     return at >= m->first && at < m->first + m->held;
 }
 
-/* From two arrays, the second behind the first or before it. */
+/* Take elements from two arrays, of which the second lies behind the first or before it. */
 static void check_take(const struct move *m, uint64_t *random)
 {
     const size_t from_bytes = (size_t)m->held * m->bytes, to_bytes = (size_t)m->count * m->bytes;
@@ -223,8 +223,8 @@ static void check_take(const struct move *m, uint64_t *random)
     free(expected);
 }
 
-/* Is each byte of an element of one of those that belong there, or poison where there is none? Those are a chain: last, and
- * before [count] the next one of the same place, -1 at its end. */
+/* Does each byte of an element come from one of the elements that belong there, or is it poison if there is no such element? These
+ * elements form a chain: it begins with `last`, and before [count] names the next element of the same place, -1 at the end. */
 static bool is_placed(const struct move *m, const char *to, const char *from, int64_t last,
                       const int64_t *before)
 {
@@ -314,13 +314,13 @@ struct runs_trial {
     char what[128];
 };
 
-/* A key that differs from `other` in one bit, any. */
+/* Return a key that differs from `other` in any one bit. */
 static key_code other_key(key_code other, int key_bytes, uint64_t *random)
 {
     return other ^ (key_code)1 << below(8 * key_bytes, random);
 }
 
-/* Of 16 keys `stay` are like the one before: runs of one, of some, of many, of all. */
+/* Draw keys of which `stay` in 16 are like the key before: runs have one key, some, many or all. */
 static void draw_runs(struct runs_trial *t, int stay, uint64_t *random)
 {
     key_code key = below(3, random) ? random_code(random) & key_max(t->key_bytes) : 0;
@@ -464,7 +464,7 @@ static void walk_elements(const struct engine_elements *e, struct engine_inspect
     }
 }
 
-/* Elements whose bytes are of `values` values; sorted: as rising numbers of one field, so that what there is to find is late. */
+/* Look at elements whose bytes have `values` values; sorted: equal fields with rising numbers, so that what there is to find comes late. */
 static void look_trial(int64_t count, size_t bytes, size_t more_bytes, int values, bool sorted,
                        uint64_t *random)
 {

@@ -1,6 +1,5 @@
-/* All of an engine but its sort and merge, against loops that do one key at a time: `test_engine host
- * [THREADS]` or `cuda`. Only the functions of kernels/engine.h are used, so both engines pass the same tests.
- * */
+/* Everything in an engine except its sort and merge, against loops that do one key at a time: `test_engine host
+ * [THREADS]` or `cuda`. Only the functions of kernels/engine.h are used, so both engines pass the same tests. */
 #include <sys/resource.h>
 #include <unistd.h>
 #include "kernels/base/size_text.h"
@@ -13,7 +12,7 @@ static bool is_cuda(void)
     return ops->kind == HSORT_ENGINE_CUDA;
 }
 
-/* Memory that cannot be had: the status, a text with the bytes asked for, no pointer, and no harm done. */
+/* Ask for memory that cannot be had, and check the status, a text with the bytes asked for, no pointer, and no harm done. */
 static void check_refused(hsort_status (*alloc)(struct engine *, size_t, void **), hsort_status expected,
                           size_t bytes)
 {
@@ -33,10 +32,10 @@ static hsort_status refusal(void)
     return is_cuda() ? HSORT_DEVICE_MEMORY : HSORT_HOST_MEMORY;
 }
 
-/* The machine has memory, and this process may take no more of it: the text says which it is. */
+/* If the machine has memory, but this process may take no more of it, the text must say so. */
 static void test_address_limit(void)
 {
-#ifdef __SANITIZE_ADDRESS__ // which ends the process where the system refuses memory
+#ifdef __SANITIZE_ADDRESS__ // it ends the process if the system refuses memory
     printf("not tested: a limit of memory, under AddressSanitizer\n");
 #else
     struct rlimit was, small;
@@ -84,7 +83,8 @@ static void test_memory(void)
     check_refused(ops->alloc_host, HSORT_HOST_MEMORY, absurd);
 }
 
-/* Peers read memory of whole pages faster. A place in the middle is named with the same allocation. The host engine exports none. */
+/* An export is of whole pages, because peers read these faster. A place inside is exported with the same allocation. The host engine
+ * exports no memory. */
 static void test_exported_pages(void)
 {
     const size_t sizes[] = {ENGINE_PEER_BYTES, ENGINE_PEER_BYTES + 1, 3 * ENGINE_PEER_BYTES - 1};
@@ -108,7 +108,7 @@ static void check_space(const void *pointer, enum engine_space expected, const c
     CHECK(space == expected, "%s is in space %d", what, space);
 }
 
-/* elsewhere: where memory is that the engine has not handed out. */
+/* elsewhere: the space of memory that the engine has not handed out. */
 static void test_space(enum engine_space elsewhere)
 {
     void *memory;
@@ -120,8 +120,8 @@ static void test_space(enum engine_space elsewhere)
     ops->free(engine, memory);
 }
 
-/* A limit counts what is in use: a second allocation may not pass it, but may once the first is given back. Memory of the host engine
- * is then apart from all other. */
+/* A limit counts memory that is in use: a second allocation may not pass the limit, but may do so once the first is given back. With a
+ * limit, memory of the host engine is apart from all other memory. */
 static void test_limit(void)
 {
     const size_t mib = 1 << 20;
@@ -159,7 +159,7 @@ static void poll(struct engine_event *mark)
     CHECK(done, "a mark is not done after 20 seconds");
 }
 
-/* Bytes from the host to the engine, across it and back, each copy on its own stream behind the mark of the one
+/* Copy bytes from the host to the engine, across it and back, each copy on its own stream behind the mark of the copy
  * before. */
 static void check_copy(size_t bytes, bool by_alloc_host, uint64_t *random)
 {
@@ -295,7 +295,7 @@ static struct engine_inspection inspect(struct keymap map, const struct buffer *
     return result;
 }
 
-/* One key at a time. */
+/* The oracle: one key at a time. */
 static struct engine_inspection inspect_slowly(struct keymap map, const void *keys, int64_t count)
 {
     struct engine_inspection result = {.first_descent = count};
@@ -316,7 +316,7 @@ static bool same_fingerprint(const struct engine_inspection *a, const struct eng
     return a->fingerprint[0] == b->fingerprint[0] && a->fingerprint[1] == b->fingerprint[1];
 }
 
-/* Exchange keys `at - 1` and `at` in engine memory: in ascending keys without repeats that plants one
+/* Exchange keys `at - 1` and `at` in engine memory. In ascending keys without repeats this plants one
  * descent, at `at`. */
 static void swap_neighbours(const struct buffer *keys, int key_bytes, int64_t at)
 {
@@ -328,7 +328,7 @@ static void swap_neighbours(const struct buffer *keys, int key_bytes, int64_t at
     copy_now(place, turned, (size_t)key_bytes * 2);
 }
 
-/* Descents around every power of two, where tiles end, and at the borders between 2 to 8 threads. */
+/* Plant descents around every power of two, where tiles end, and at the borders between 2 to 8 threads. */
 static void check_descents(struct keymap map, struct buffer *keys, int64_t count, const char *what)
 {
     const struct engine_inspection sorted = inspect(map, keys, count);
@@ -363,7 +363,7 @@ static void check_descents(struct keymap map, struct buffer *keys, int64_t count
     }
 }
 
-/* A key overwritten by its neighbour is one lost and one doubled. */
+/* Overwrite a key by its neighbour: one key is lost and one is doubled, and the fingerprint must change. */
 static void check_fingerprint(struct keymap map, struct buffer *keys, int64_t count, const char *what)
 {
     const struct engine_inspection before = inspect(map, keys, count);
@@ -400,13 +400,13 @@ static void test_inspect(uint64_t random)
             CHECK(count == 0 || (found.first == expected.first && found.last == expected.last), "%s: ends",
                   what);
             buffer_free(&buffer);
-            // Codes one apart, so that keys ascend without a repeat; of 16 bytes, some with another upper half.
+            // Codes are one apart, so that keys ascend without a repeat; of 16 bytes, some have another upper half.
             const key_code first = map.key_bytes < 4    ? 0
                                    : map.key_bytes == 4 ? 0x7f7f0000u
                                    : map.key_bytes == 8 ? UINT64_C(0x7fef000000000000)
                                                         : ((key_code)5 << 64) - (key_code)(count / 2);
             if (count - 1 > (int64_t)(key_max(map.key_bytes) >> 64 ? INT64_MAX : key_max(map.key_bytes) >> 1)) {
-                free(keys); // there are not so many
+                free(keys); // the type has not so many
                 continue;
             }
             for (int64_t k = 0; k < count; k++) {
@@ -428,7 +428,7 @@ static void test_inspect(uint64_t random)
 #ifdef HSORT_FAULTS
 enum { FAULT_KEYS = 96 }; // with a guard after them the workspace is aligned
 
-/* One call of each function that has a fault site. */
+/* Call function number `which` of those that have a fault site. */
 static hsort_status call(int which, void *keys, void *other)
 {
     const struct keymap map = keymap_make(HSORT_F64, HSORT_DESCENDING);
@@ -496,7 +496,7 @@ static void test_faults(void)
 
 enum { STRANGE_BYTES = 32, STRANGE_COUNT = 64 };
 
-/* Every function that takes keys, the nth of them; HSORT_OK behind the last. */
+/* Call the nth function among all that take keys; HSORT_OK behind the last. */
 static hsort_status call_strangely(int nth, void *keys, void *other, const char **name)
 {
     static struct engine_map regions;
@@ -544,7 +544,7 @@ static hsort_status call_strangely(int nth, void *keys, void *other, const char 
     return HSORT_OK;
 }
 
-/* Refused, and nothing is read or written by the kernels of another width. */
+/* Keys of such a width are refused, and the kernels of another width read and write nothing. */
 static void test_strange_width(void)
 {
     struct buffer keys = buffer_new(NULL, STRANGE_BYTES * STRANGE_COUNT, 0),

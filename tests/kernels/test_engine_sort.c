@@ -1,4 +1,4 @@
-/* The sort, the merges and the search of an engine, every rung of it, against a sort by value (radix_order.h) and
+/* The sort, the merges and the search of an engine, with every rung, against a sort by value (radix_order.h) and against
  * counting: `test_engine_sort host [THREADS]` or `cuda`. */
 #include "tests/kernels/engine_test.h"
 
@@ -14,8 +14,8 @@ enum {
 
 /* ---- sort ---- */
 
-/* Keys that a rung is given at most. Networks are slow; the host's has one path, by several threads, from 2^15 keys on, those of a GPU
- * have tiles and passes over several of them. */
+/* Return how many keys a rung is given at most. Networks are slow. The host's network has one path, by several threads, from 2^15 keys
+ * on; the networks of a GPU have tiles, and passes over several tiles. */
 static int64_t most_of_rung(int rung)
 {
     if (rung < 1 || rung > 4)
@@ -35,7 +35,7 @@ static bool rung_exists(int rung, int key_bytes)
     return status == HSORT_OK;
 }
 
-/* What is taken for many keys must do for fewer: two passes sort chunks of all sizes with the workspace of the largest. */
+/* The workspace for many keys must do for fewer: two passes sort chunks of all sizes with the workspace of the largest. */
 static void check_workspace_grows(int rung, int key_bytes)
 {
     size_t before = 0, bytes = 0;
@@ -112,7 +112,7 @@ static void test_sort(uint64_t random)
     }
 }
 
-/* Keys that agree in their leading bits, but for three somewhere among them: a sample may take all for such keys. */
+/* Sort keys that agree in their leading bits, except three keys somewhere among them: in a sample all keys may seem to agree. */
 static void test_rare_bits(uint64_t random)
 {
     for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2)
@@ -137,7 +137,8 @@ static void test_rare_bits(uint64_t random)
 
 /* ---- keys of any type ---- */
 
-/* Keys that are not codes yet: in the buffer that the codes would lie in, or apart; wanted back as codes, or as they were. */
+/* Keys that are not codes yet. They lie in the buffer that the codes would lie in, or apart; they are wanted back as codes, or as they
+ * were. */
 struct given {
     int kind;
     hsort_order order;
@@ -190,7 +191,7 @@ static void check_given(struct given given, int64_t count, enum pattern pattern,
     free(expected);
 }
 
-/* Counts for one thread, block, cluster, and more; every way to give keys in turn, but each pattern and type. */
+/* Counts for one thread, block, cluster, and more. Each pattern and type is checked; the ways to give keys take turns. */
 static void test_given(uint64_t random)
 {
     static const int64_t counts[] = {0, 1, 2, 100, 5000, 8193, 70001, 300007};
@@ -206,7 +207,7 @@ static void test_given(uint64_t random)
 
 /* ---- merge ---- */
 
-/* Runs that a merge can get wrong. Unsorted ones come from a rank that has failed: they may come out in any order, but
+/* Runs that a merge can get wrong. Unsorted runs come from a rank that has failed: they may come out in any order, but
  * nothing around the buffers may be touched. */
 enum runs {
     RUNS_UNIFORM,
@@ -293,7 +294,7 @@ static void test_merge(uint64_t random)
 
 /* ---- merge of many runs ---- */
 
-/* run_offset [k + 1] for about `count` keys: even runs, any, or nearly all empty. */
+/* Draw run_offset [k + 1] for about `count` keys: runs of even length, of any length, or nearly all of them empty. */
 static void draw_runs(int k, int64_t count, int64_t *run_offset, uint64_t *random)
 {
     const int spread = (int)(check_random(random) % 3);
@@ -346,13 +347,13 @@ static void test_merge_runs(uint64_t random)
         for (int kind = 0; kind < RUNS; kind++)
             for (int i = 0; i < (int)(sizeof ks / sizeof ks[0]); i++)
                 for (int c = 0; c < (int)(sizeof counts / sizeof counts[0]); c++)
-                    if (counts[c] < MANY / 4 || i % 5 == kind % 5) // the largest as dear as ten others
+                    if (counts[c] < MANY / 4 || i % 5 == kind % 5) // the largest takes as long as ten others
                         check_merge_runs(key_bytes, (enum runs)kind, ks[i], counts[c], &random);
 }
 
 /* ---- search ---- */
 
-/* Probes that are keys, their neighbours, and anything. */
+/* Draw a probe: a key, a neighbour of a key, or anything. */
 static key_code draw_probe(int key_bytes, const char *keys, int64_t count, uint64_t *random)
 {
     const key_code draw = random_code(random);
@@ -372,7 +373,7 @@ static void check_search(int key_bytes, enum runs kind, int64_t count, int probe
     for (int i = 0; i < probe_count; i++) {
         probes[i] = i == 0   ? 0
                     : i == 1 ? key_max(key_bytes)
-                    : i < 4  ? key_max(key_bytes) + (key_code)(i - 1) // wider than a key, but of 16 bytes
+                    : i < 4  ? key_max(key_bytes) + (key_code)(i - 1) // wider than a key, unless keys have 16 bytes
                              : draw_probe(key_bytes, run, count, random);
         less[i] = not_greater[i] = -1;
     }

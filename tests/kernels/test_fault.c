@@ -1,4 +1,4 @@
-/* Which site HYPERSORT_FAULT arms, and when it fails, over sites of this test's own: their words have all that a word may have. */
+/* Which site HYPERSORT_FAULT arms, and when it fails, with sites of this test's own, whose words have everything that a word may have. */
 #include <stdbool.h>
 #include "tests/support/check.h"
 #undef HSORT_FAULTS

@@ -1,5 +1,5 @@
 /* The CPU time that a process may take, in made-up trees of /proc and cgroups: of versions 1 and 2, of parents, quotas that are none,
- * files that are nonsense. */
+ * files that contain nonsense. */
 #include "kernels/base/host_cores.h"
 #include <stdio.h>
 #include "tests/support/check.h"
@@ -14,7 +14,7 @@ static void make_process(const char *cgroups)
                "38 31 0:35 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate\n");
 }
 
-/* The limit is so many thousandths of a core; -1: there is none. Returns what stands for its cgroup. */
+/* Check that the limit is so many thousandths of a core; -1: there is none. Returns what stands for the limit's cgroup. */
 static uint64_t check_limit(const char *what, int64_t thousandths)
 {
     const struct host_core_limit limit = host_core_limit_below(tree_root());

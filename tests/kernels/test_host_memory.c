@@ -1,6 +1,6 @@
 /* The memory that a process may still take, in made-up trees of /proc and cgroups: no cgroups, version 1 and
  * 2, limits of parents, limits that are none, mounts of a part of the hierarchy, names with blanks, files
- * that are missing or nonsense. */
+ * that are missing or contain nonsense. */
 #include "kernels/base/host_memory.h"
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -9,13 +9,13 @@
 
 static const uint64_t MIB = 1 << 20;
 
-/* What is left of so many bytes under a limit of a cgroup. */
+/* Return what a cgroup's limit leaves of so many bytes. */
 static uint64_t less_reserve(uint64_t bytes)
 {
     return bytes - bytes / 64;
 }
 
-/* A machine with 1000 MiB, and a process in the cgroups that these texts name. */
+/* Make a machine with 1000 MiB, and a process in the cgroups that these texts name. */
 static void make_machine(const char *cgroups, const char *mounts)
 {
     tree_clear();
@@ -26,7 +26,7 @@ static void make_machine(const char *cgroups, const char *mounts)
         tree_write("proc/self/mountinfo", "%s", mounts);
 }
 
-/* The limits are these, in this order. */
+/* Check that the limits are these, in this order. */
 static void check_limits(const char *what, int count, ...)
 {
     struct host_memory_limit limits[HOST_MEMORY_LIMITS_MAX];
@@ -75,8 +75,8 @@ static void test_version_1(void)
     tree_write("sys/fs/cgroup/memory/job/step/memory.usage_in_bytes", "%llu\n",
                (unsigned long long)(12 * MIB));
     check_limits("of both", 3, 1000 * MIB, less_reserve(500 * MIB), less_reserve(400 * MIB));
-    // Page cache is given back, also that of the cgroups below; shared memory and what this one alone counts
-    // are not asked.
+    // Page cache is given back, also the cache of the cgroups below. Shared memory, and what is counted for this
+    // cgroup alone, are not asked for.
     tree_write(
         "sys/fs/cgroup/memory/job/memory.stat",
         "cache 999999999\ninactive_file 1\nactive_file 1\ntotal_inactive_file %llu\ntotal_active_file %llu\n",
@@ -105,7 +105,7 @@ static void test_version_2(void)
     check_limits("an empty limit", 2, 1000 * MIB, less_reserve(600 * MIB));
 }
 
-/* A container sees a part of the hierarchy at the place of the whole. */
+/* A container sees a part of the hierarchy in place of the whole. */
 static void test_parts(void)
 {
     make_machine("4:memory:/docker/abc/inner\n",
@@ -120,9 +120,9 @@ static void test_parts(void)
     check_limits("a part that does not show the cgroup", 2, 1000 * MIB, less_reserve(64 * MIB));
     make_machine("0::/../../b\n", MOUNT_V2);
     tree_write("sys/fs/cgroup/memory.max", "%llu", (unsigned long long)(64 * MIB));
-    tree_write("sys/b/memory.max", "1\n"); // what "/sys/fs/cgroup/../../b" would be
+    tree_write("sys/b/memory.max", "1\n"); // where "/sys/fs/cgroup/../../b" would lead
     check_limits("a cgroup outside of the namespace", 2, 1000 * MIB, less_reserve(64 * MIB));
-    // Of two mounts the one that shows it, and not one whose name it begins with.
+    // Of two mounts, the one that shows the cgroup counts, not one whose root the cgroup's name only begins with.
     make_machine("4:memory:/ab/c\n", "35 31 0:32 /a /one rw - cgroup cgroup rw,memory\n"
                                      "36 31 0:32 /ab /the\\040other rw - cgroup cgroup rw,memory\n");
     tree_write("one/memory.limit_in_bytes", "1");

@@ -1,12 +1,12 @@
-/* Sorting with scratch for a part of the keys only, and the cut and the swap that it is made of, against a sort by
+/* Sorting with scratch for only a part of the keys, and the cut and the swap that such a sort is made of, against a sort by
  * value (radix_order.h): `test_in_place host [THREADS]` or `cuda`. Buffers lie between guards, so that a window that is
- * one key too wide is seen, and so is scratch that was not to be had. */
+ * one key too wide is seen, and so is use of scratch beyond what was given. */
 #include "kernels/in_place.h"
 #include "tests/kernels/engine_test.h"
 
 enum {
     RUNG_RADIX = 7,
-    RUNG_RADIX_WIDE = 8, // of keys for which rung 7 has no kernels
+    RUNG_RADIX_WIDE = 8, // for keys for which rung 7 has no kernels
     RUNG_NETWORK = 1,
     DRAWN_FROM = 65536, // keys
 #ifdef __SANITIZE_ADDRESS__
@@ -14,7 +14,7 @@ enum {
     NETWORK_MOST = 20000
 #else
     MANY = 1000003,
-    NETWORK_MOST = 300000 // keys that a network is given
+    NETWORK_MOST = 300000 // the most keys that a network is given
 #endif
 };
 
@@ -186,7 +186,7 @@ static bool rung_takes(int rung, int key_bytes)
     return status == HSORT_OK;
 }
 
-/* So little scratch that only a network sorts; without one that is said to be too little memory. */
+/* Sort with so little scratch that only a network can. If there is no network, the engine must say that memory is too little. */
 static void check_network(const struct problem *p)
 {
     size_t bytes;
@@ -202,7 +202,7 @@ static void check_network(const struct problem *p)
     }
 }
 
-/* All shares of scratch, down to what only a network can do with. */
+/* Sort with all shares of scratch, down to so little that only a network can do with it. */
 static void check_shares(const struct problem *p)
 {
     const int radix = rung_takes(RUNG_RADIX, p->key_bytes) ? RUNG_RADIX : RUNG_RADIX_WIDE;
@@ -218,7 +218,7 @@ static void check_shares(const struct problem *p)
         check_network(p);
 }
 
-/* Runs one behind the other, some of them empty, become one. */
+/* Merge runs that lie one behind the other, some of them empty, into one. */
 static void check_merge(int key_bytes, int64_t count, int64_t runs, int64_t scratch_count, uint64_t *random)
 {
     char what[96];
@@ -259,7 +259,7 @@ static void test_merges(uint64_t random)
                         &random);
 }
 
-/* Is pattern number i left out? Of many keys a run that is drawn takes every third pattern, each time the next ones. */
+/* Is pattern number i left out? For many keys, a drawn run of the tests takes every third pattern, each time the next ones. */
 static bool is_left_out(int i, int64_t count)
 {
     static int turn = -1;
@@ -289,7 +289,7 @@ static void test_count(int key_bytes, int64_t count, uint64_t *random)
     }
 }
 
-/* A rung that cannot do with so little says so, and touches nothing. */
+/* A rung that cannot do with so little scratch says so, and touches nothing. */
 static void test_refusal(void)
 {
     size_t bytes;

@@ -48,7 +48,7 @@ static uint64_t decode(struct keymap map, uint64_t code)
     return map.key_bytes == 8 ? keymap_decode_u64(map, code) : keymap_decode_u32(map, (uint32_t)code);
 }
 
-/* -1, 0, 1 as a comes before, is, comes after b in the documented order. */
+/* Return -1, 0 or 1: a comes before, is, or comes after b in the documented order. */
 static int compare(hsort_type type, hsort_order order, uint64_t a, uint64_t b)
 {
     const uint32_t narrow_a = (uint32_t)a, narrow_b = (uint32_t)b;
@@ -108,7 +108,7 @@ static void test_codes(hsort_type type, hsort_order order, struct keymap map)
     }
 }
 
-/* The table at the head of kernels/base/keytype.h. */
+/* Check the table at the head of kernels/base/keytype.h. */
 static void test_documented(void)
 {
     static const uint32_t rows[][3] = {
@@ -153,7 +153,7 @@ static void test_wide(uint64_t seed)
 
 /* ---- narrow keys ------------------------------------------------------------------------------------------------- */
 
-/* A number as a double, which holds all of two bytes. */
+/* Return a number as a double, which holds every number of two bytes. */
 static double value_of(enum key_kind kind, int bytes, int mantissa, uint64_t bits)
 {
     const int width = 8 * bytes;
@@ -198,7 +198,7 @@ static void test_narrow(uint64_t seed)
         check_narrow(KEY_FLOAT, 1, 3, orders[o]);
         check_narrow(KEY_FLOAT, 2, 10, orders[o]); // half precision
         check_narrow(KEY_FLOAT, 2, 7, orders[o]);  // bfloat16
-        for (int i = 0; i < 300000; i++) {         // of 4 and 8 bytes: as the maps that were tested above
+        for (int i = 0; i < 300000; i++) {         // of 4 and 8 bytes: like the maps of the types
             const struct keymap map = keymap_make(types[i % TYPES], orders[o]);
             const uint64_t bits = check_random(&seed) >> (64 - 8 * map.key_bytes) >> (i % 7 ? 0 : i % 32);
             CHECK(keymap_encode_narrow(map, bits) == encode(map, bits) &&
@@ -209,7 +209,7 @@ static void test_narrow(uint64_t seed)
     }
 }
 
-/* The types of 1 and 2 bytes: all of their codes, by the order that is written down for types. */
+/* Check all codes of a type of 1 or 2 bytes against the order that is written down for types. */
 static void check_counted(hsort_type type, hsort_order order)
 {
     const struct keymap map = keymap_make(type, order);
@@ -241,7 +241,7 @@ static void test_counted(void)
     CHECK(found == 6, "%d types of 1 and 2 bytes", found);
 }
 
-/* Of u128 the map is that of codes of 16 bytes, but for the order. */
+/* The map of u128 is the map of codes of 16 bytes, except for the order. */
 static void test_u128(uint64_t seed)
 {
     for (int o = 0; o < ORDERS; o++) {
@@ -258,7 +258,7 @@ static void test_u128(uint64_t seed)
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
-/* Do the bytes of a come before those of b? The most significant byte is the first, or the last. */
+/* Compare the bytes of a with those of b: -1, 0 or 1. The most significant byte is the first, or the last. */
 static int compare_bytes(const unsigned char *a, const unsigned char *b, int bytes, bool big_endian)
 {
     for (int i = 0; i < bytes; i++) {
@@ -269,7 +269,7 @@ static int compare_bytes(const unsigned char *a, const unsigned char *b, int byt
     return 0;
 }
 
-/* Bytes alone: their codes are in the order of the bytes, and fill as many bits. */
+/* A field of plain bytes: its codes are in the order of the bytes, and fill as many bits. */
 static void check_bytes(int bytes, bool big_endian, bool descending, uint64_t *random)
 {
     unsigned char elements[2][37];

@@ -1,11 +1,11 @@
-/* Every rung of the ladder, keys alone and with values of each size. The keys against CUB's, one by one; the
- * values, which name the position that each key came from, against the input. Sizes around powers of two and
- * the borders of tiles, inputs that skew digits, elements aligned to no more than their size, poison around
- * every buffer.
+/* Every rung of the ladder, with keys alone and with values of each size. Keys are compared with CUB's, one by one.
+ * Values name the position that each key came from, and are checked against the input. Sizes are around powers of
+ * two and the borders of tiles, some inputs skew digits, elements are aligned to no more than their size, and every
+ * buffer has poison around it.
  *
  *   test_ladder [small] [RUNG...]     only these rungs
  *
- * small: what compute-sanitizer can bear (sorts/sanitize.sh). Nothing is poisoned then, and the host engine
+ * small: what compute-sanitizer can bear (jobs/sanitize.sh). Nothing is poisoned then, and the host engine
  * stands in for CUB. */
 #include "kernels/cuda/ladder/tuning.h"
 #include "tests/kernels/ladder_guard.cuh"
@@ -99,7 +99,7 @@ static void run_rung(const struct ladder_case *c, int rung, struct guarded_sort 
               "%s: not in place, it wants %zu bytes", describe(c, rung), g->workspace.bytes);
 }
 
-/* Sort the same once more: an unstable rung may order equal keys' values as it likes, but always the same. */
+/* Sort the same once more: an unstable rung may order the values of equal keys as it likes, but always in the same way. */
 static void check_again(const struct ladder_case *c, int rung, const struct sort_args *first)
 {
     struct guarded_sort again;
@@ -131,7 +131,7 @@ static void check_rung(const struct ladder_case *c, int rung)
     cases++;
 }
 
-/* All rungs on one input. */
+/* Check all rungs on one input. */
 static void check_rungs(struct ladder_type type, int64_t count, int input, uint64_t seed)
 {
     struct ladder_case c = {type, count, input, seed, NULL, NULL};
@@ -151,7 +151,7 @@ static void check_rungs(struct ladder_type type, int64_t count, int input, uint6
     ops->free(&engine->base, c.expected);
 }
 
-/* Keys per usual tile of rung 7, the one whose tiles are no powers of two; few keys have tiles of 2^12. */
+/* Return the keys of a usual tile of rung 7, the one rung whose tiles are no powers of two; few keys have tiles of 2^12. */
 static int64_t onesweep_tile(struct ladder_type type)
 {
     const int keys = type.key_bytes == 8     ? ONESWEEP_KEYS_8
@@ -160,7 +160,7 @@ static int64_t onesweep_tile(struct ladder_type type)
     return (int64_t)ONESWEEP_THREADS * keys;
 }
 
-/* Sizes at which a rung could change its path: powers of two, for the tiles of the networks, and multiples of
+/* Check sizes at which a rung could change its path: powers of two, for the tiles of the networks, and multiples of
  * the tile of rung 7. */
 static void check_borders(struct ladder_type type, int64_t tile, uint64_t *seed)
 {
@@ -195,7 +195,7 @@ static void check_random_sizes(struct ladder_type type, uint64_t *seed)
     check_rungs(type, (INT64_C(1) << 26) - 1, UNIFORM, check_random(seed));
 }
 
-/* A few sizes of all kinds: inside a tile of each rung, at its border, beyond. */
+/* Check a few sizes of all kinds: inside a tile of each rung, at its border, and beyond it. */
 static void check_small(struct ladder_type type, int64_t tile, uint64_t *seed)
 {
     const int64_t sizes[] = {2, 33, 1000, 4097, tile, 2 * tile + 1, (1 << 15) + 1};
@@ -203,7 +203,7 @@ static void check_small(struct ladder_type type, int64_t tile, uint64_t *seed)
         check_rungs(type, count, UNIFORM, check_random(seed));
     for (int input : {EQUAL, TWO, REVERSE, NARROW, STRIDED})
         check_rungs(type, 4097, input, check_random(seed));
-    if (wanted_rungs >> 8 & 1) { // a level of its own
+    if (wanted_rungs >> 8 & 1) { // sizes for a level of its own
         for (int input : {UNIFORM, FLOATS, ZIPF})
             check_rungs(type, (1 << 17) + 77, input, check_random(seed));
     }

@@ -1,5 +1,5 @@
-/* More keys than 32-bit numbers count, signed (2^31) and unsigned (2^32), where the card has the memory: the
- * radix rungs and the fastest network; and 3 * 2^32 keys of 8 bytes, which leave room for a part of them only as scratch.
+/* More keys than 32-bit numbers can count, signed (2^31) and unsigned (2^32), if the card has the memory: by the radix
+ * rungs and the fastest network. Also 3 * 2^32 keys of 8 bytes, beside which there is scratch for only a part of them.
  * Order and fingerprint are checked; CUB is not asked. */
 #include <time.h>
 #include "tests/support/check.h"
@@ -51,7 +51,7 @@ static void check_large(int rung, int64_t count, int input, uint64_t seed)
     ops->free(&engine->base, args.workspace);
 }
 
-/* Keys that fill more than half of the GPU, by the engine, which is given as much scratch as there is room for. */
+/* Sort keys that fill more than half of the GPU. The engine is given as much scratch as there is room for. */
 static void check_fuller_than_half(int64_t count, uint64_t seed)
 {
     const size_t bytes = (size_t)count * 8;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Small sorts over two ranks under compute-sanitizer's memcheck: of keys, and of records with their index, by 8-byte and by
-# 16-byte codes. Slow, so only where HYPERSORT_SANITIZE is set (jobs/gpu_check.sh --sanitize).
+# 16-byte codes. It is slow, so it runs only if HYPERSORT_SANITIZE is set (jobs/gpu_check.sh --sanitize).
 set -euo pipefail
 
 skip()
@@ -16,7 +16,7 @@ if ! nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then skip "no GPU on this machi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# run PROGRAM...: two ranks of it.
+# run PROGRAM...: run two ranks of it.
 run()
 {
     # shellcheck disable=SC2086 # MPIRUN holds options too

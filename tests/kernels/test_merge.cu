@@ -9,7 +9,7 @@ static struct cuda_engine *engine;
 static const struct engine_ops *ops;
 static int cases;
 
-/* Sort keys [count] with CUB; where the result lies, *g is to be freed. */
+/* Sort keys [count] with CUB. The result lies in buffers of *g, which the caller frees. */
 static const void *sort_copy(struct ladder_type type, const void *keys, int64_t count, struct guarded_sort *g)
 {
     device_scope scope(engine);
@@ -82,7 +82,7 @@ static void check_many(struct ladder_type type, int k, const int64_t *counts, in
     cases++;
 }
 
-/* Runs of about equal length, of any, and one that has nearly all keys. */
+/* Check runs of about equal length, of any length, and with one run that has nearly all keys. */
 static void check_manys(struct ladder_type type, uint64_t *seed)
 {
     const int64_t lengths[] = {1, 40, 3000, 20000, 300000};
@@ -126,7 +126,7 @@ static void check_merges(struct ladder_type type, uint64_t *seed)
     check_merge(type, 5, INT64_C(1) << 24, UNIFORM, check_random(seed));
 }
 
-/* Where blocks have less shared memory a network has smaller tiles, and a merge, which has no others, is refused. */
+/* If blocks have less shared memory, a network has smaller tiles. A merge has no smaller tiles, and is refused. */
 static void check_limits(struct ladder_type type, uint64_t *seed)
 {
     enum { LIMIT = 32 << 10, COUNT = 100003 };
@@ -159,7 +159,7 @@ static void check_limits(struct ladder_type type, uint64_t *seed)
     cases++;
 }
 
-/* What a call of the program's own has left behind is no error of a merge. */
+/* An error that a call of the program's own has left behind is no error of a merge. */
 static void check_errors_of_others(void)
 {
     const uint32_t given[] = {2, 5, 3}, expected[] = {2, 3, 5};

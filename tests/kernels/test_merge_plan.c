@@ -1,5 +1,5 @@
 /* The plan of the CUDA merges, on the CPU: tiles take every output once and begin with whole vectors, pieces are
- * loaded key for key into places that nothing else has, and a cut of unsorted runs stays where the counts allow. */
+ * loaded key for key into places that nothing else has, and a cut of unsorted runs stays within what the counts allow. */
 #include "tests/support/check.h"
 #include "kernels/cuda/merge/merge_plan.h"
 #include <string.h>
@@ -69,7 +69,7 @@ static void check_places(int pieces, int vector_keys, uint64_t *seed)
           pieces, tile_keys, used + MERGE_GAP);
 }
 
-/* Whatever a search in unsorted runs found: a piece of either run that is there, and a tile in all. */
+/* Whatever a search in unsorted runs has found, the cut must give pieces that are there in both runs, and that make a tile together. */
 static void check_hold(uint64_t *seed)
 {
     const int64_t a_count = (int64_t)(check_random(seed) % 50), b_count = (int64_t)(check_random(seed) % 50);

@@ -1,4 +1,4 @@
-/* The parts of rung 8 by themselves, with keys made for what each has to fear, and the whole of it where its sample lies: decoys
+/* The parts of rung 8 by themselves, each with the keys that it has to fear, and the whole rung with samples that mislead it: decoys
  * stand at the places that are sampled, so that the split is made for keys of which there are few. */
 #include "tests/kernels/msd_block_trial.cuh"
 #include "tests/kernels/msd_ranks_trial.cuh"
@@ -8,11 +8,11 @@
 
 enum whole_shape {
     WHOLE_EVEN,   /* the sample says what is true */
-    WHOLE_NARROW, /* all keys but the sample differ, in one small range */
+    WHOLE_NARROW, /* all keys except the sample differ, in one small range */
     WHOLE_ONE,    /* they are one value */
-    WHOLE_NESTED, /* half are one value; the others as near to it as scales go: ranges in ranges */
+    WHOLE_NESTED, /* half are one value; the others are near it on all scales: ranges in ranges */
     WHOLE_FEW,    /* without decoys: eight values, so that nothing has to move */
-    WHOLE_NEARLY, /* the same, and here and there another one, which the sample hardly has */
+    WHOLE_NEARLY, /* the same, and here and there another value, which the sample hardly has */
     WHOLE_RISING, /* without decoys: nearly sorted, so that a tile is of one region, or of two */
     WHOLE_SHAPES
 };
@@ -39,7 +39,7 @@ static K whole_key(int shape, int64_t i, K base, uint64_t *state)
     return pick / 2 % 2 ? (K)(base + distance) : (K)(base - distance);
 }
 
-/* Make the keys from which the first level draws its sample, of codes K, uniform over their type. */
+/* Place decoys: the keys that the first level samples, in a sort of codes K, become uniform over their type. */
 template <typename K, typename S>
 static void place_decoys(std::vector<S> &keys, uint64_t *state)
 {
@@ -55,7 +55,7 @@ static void place_decoys(std::vector<S> &keys, uint64_t *state)
     keys[sample_position(seen - 1, seen, count)] = BEHIND_ALL<S>;
 }
 
-/* Sort keys [count] by CUB; where they are then is to be freed. */
+/* Sort keys [count] by CUB; the caller frees the result. */
 static void *sort_with_cub(int key_bytes, const void *original, int64_t count)
 {
     struct guarded_sort g;
@@ -71,20 +71,20 @@ static void *sort_with_cub(int key_bytes, const void *original, int64_t count)
 }
 
 /* Levels that a sort of keys K may take, if a few keys leave it each time. Each part of an exact range has a little more than its share
- * of it: of 1024 parts, keys of 8 bytes leave some 17 values after six levels; the next one parts these, and one more fills in a single
- * value. 4 bytes take three, and these two. */
+ * of the range. With 1024 parts, keys of 8 bytes leave some 17 values after six levels; the next level parts these, and one more fills
+ * in a single value. Keys of 4 bytes take three levels and these two. */
 template <typename K>
 static uint32_t most_levels(int64_t count)
 {
     const uint32_t of_ranges =
         (uint32_t)std::ceil(BITS<K> / std::log2(parts_of_left(count, SPLIT_BUCKETS) - 1)) + 1;
-    // where a region that no batch has room for is left, so are parts of it again; each time all others make batches: of so many
-    // segments, or of so many keys, of which two in a row have at least a share of all; and some are in out
+    // If a region that no batch has room for is left, parts of it are left again. Each time all other regions make batches: of so many
+    // segments, or of so many keys that two batches in a row have at least a share of all; and some are in out.
     const uint32_t of_each = 1 + SPLIT_BUCKETS / LEVEL_SEGMENTS + 3 * BATCH_SHARE_OF_KEYS;
     return count <= own_size<K>(engine, MSD_ALONE_KEYS) ? 1 + of_ranges : of_each * (1 + of_ranges);
 }
 
-/* Give the keys of a sort, which are codes, as descending keys, which are wanted back; or whose codes are wanted in scratch. */
+/* Turn the codes that a sort is given into descending keys. These keys are wanted back, or, `in_scratch`, their codes in scratch. */
 template <typename K>
 static struct raw_keys give_raw(struct sort_args *args, bool in_scratch)
 {
@@ -97,8 +97,9 @@ static struct raw_keys give_raw(struct sort_args *args, bool in_scratch)
     return raw;
 }
 
-/* Sort by rung 8: codes, keys that are encoded and decoded, or keys that are encoded on the way to scratch; two times of three as if the
- * device had hardly any memory: a batch then has no more than its share. Returns how many levels it took, batches of one each. */
+/* Sort by rung 8: codes, keys that are encoded and decoded, or keys that are encoded on the way to scratch. Two times out of three the
+ * device seems to have hardly any memory: a batch then has no more than its share. Returns how many levels the sort took; each batch
+ * counts as one. */
 template <typename K>
 static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
 {
@@ -146,12 +147,12 @@ static uint32_t check_whole(int shape, int64_t count, uint64_t seed)
     return levels;
 }
 
-/* One level; two; two, and a region that no batch has room for; the same, and half of the keys are too many for a batch, so those of
- * one value are only a region of their own where its range is theirs alone. */
+/* Sizes for one level; for two; for two, and a region that no batch has room for; for the same, when half of the keys are too many for a
+ * batch, so that keys of one value are a region of their own only where its range is theirs alone. */
 template <typename K>
 static void check_wholes(uint64_t *seed)
 {
-    int took[4] = {}; // so many levels, or more
+    int took[4] = {}; // how many sorts took so many levels; in the last, or more
     uint32_t most = 0;
     for (int64_t least : {200000, 200000, 200000, 5000000, 10000000, 10000000, 20000000}) {
         for (int shape = 0; shape < WHOLE_SHAPES; shape++) {
@@ -159,7 +160,7 @@ static void check_wholes(uint64_t *seed)
                 continue;
             const int64_t count = least + (int64_t)(check_random(seed) % 1000);
             const uint32_t levels = check_whole<K>(shape, count, check_random(seed));
-            took[std::min(levels, 3u)] += least == 200000; // of larger sorts batches are levels too
+            took[std::min(levels, 3u)] += least == 200000; // in larger sorts batches count as levels, too
             most = std::max(most, levels);
         }
     }
@@ -168,8 +169,8 @@ static void check_wholes(uint64_t *seed)
     CHECK(small_form || (took[1] > 0 && took[2] > 0 && took[3] > 0), "u%d: the decoys do not work", BITS<K>);
 }
 
-/* Are codes of numbered keys, or only their positions, those of all keys [count] and in order? Positions that are theirs and
- * codes that rise are. */
+/* Is a result (codes of numbered keys, or only their positions) in order, and does it have all keys [count]? Both are true if every
+ * position is a key's and the codes rise. */
 template <typename S, typename K>
 static bool are_numbered_in_order(const std::vector<S> &keys, const struct raw_keys &raw, const void *sorted)
 {
@@ -188,7 +189,7 @@ static bool are_numbered_in_order(const std::vector<S> &keys, const struct raw_k
     return true;
 }
 
-/* Sort numbered keys S by codes K, with decoys, so that what waits for another level is seen: to positions, and to codes. */
+/* Sort numbered keys S by codes K: to positions, and to codes. With decoys, so that the keys that wait for another level are seen. */
 template <typename S, typename K>
 static void check_whole_numbered(int shape, int64_t count, uint64_t seed)
 {
@@ -240,7 +241,7 @@ static void check_whole_numbered(int shape, int64_t count, uint64_t seed)
         ops->free(&engine->base, memory);
 }
 
-/* Two levels; two, and a region that no batch has room for. */
+/* Sizes for two levels; for two, and a region that no batch has room for. */
 template <typename S, typename K>
 static void check_wholes_numbered(uint64_t *seed)
 {
@@ -251,7 +252,7 @@ static void check_wholes_numbered(uint64_t *seed)
     }
 }
 
-/* The sizes of block sorts that keys K have on this device. */
+/* Check the sizes of block sorts that keys K have on this device. */
 template <typename K>
 static void check_sizes(uint64_t *seed)
 {
@@ -264,13 +265,13 @@ static void check_sizes(uint64_t *seed)
     });
 }
 
-/* A block must not ask for more shared memory than there is, or than there is said to be. */
+/* A block must not get more shared memory than there is, or than there is said to be. */
 static void check_limit()
 {
     typedef class_sizes<uint64_t, MSD_227>::huge S;
     const int own = engine->block_bytes, needed = block_sort_bytes<S, uint64_t>();
     const bool apart = engine->launches_apart;
-    cuda_pretend(engine, needed, apart); // what variables take is one too many
+    cuda_pretend(engine, needed, apart); // with its variables the block needs more
     device_scope scope(engine);
     const hsort_status status = launch_behind(engine, "too large a block", sort_bucket_kernel<S, uint64_t>, 1,
                                               S::THREADS, needed, codes_only, (const uint64_t *)given_there,

@@ -1,18 +1,18 @@
 /* Proof of the networks, rungs 1 to 5, by the 0-1 principle: a network that sorts every sequence of n zeros
  * and ones sorts every sequence of n keys. So for n = 1 .. 16, each of the 2^n sequences is sorted by itself.
  *
- * For larger n that is too many. But the last phase merges two runs, which the phases before have sorted: if
- * these sort shorter sequences, the last phase meets nothing but zeros, ones | zeros, ones, and there are few
- * of those:
+ * For larger n these are too many. But the last phase merges two runs that the phases before have sorted. If
+ * those phases sort shorter sequences, the last phase meets nothing but zeros, ones | zeros, ones, and there are
+ * few such sequences:
  *
  *     n = 20      0000000001111111 0011     17 x 5 sequences
  *
  * So all lengths up to 64 are proved, each from the lengths of its two runs; and some of those up to 128.
  *
  * The rungs are compiled once more for this test, with the small tiles and degrees of TUNING_SMALL
- * (cuda/tuning.h): 16 keys then pass through global memory, shared memory, shuffles and registers, and 128
- * take every path that millions take otherwise. A one is the largest key, the same as the padding behind
- * the end that is only imagined; so if padding could change places with a key, values would get lost.
+ * (kernels/cuda/ladder/tuning.h): 16 keys then pass through global memory, shared memory, shuffles and registers, and
+ * 128 take every path that millions take otherwise. A one is the largest key, and so is the padding that is only
+ * imagined behind the end. If padding could change places with a key, values would get lost.
  *
  * Source: Knuth, "The Art of Computer Programming", volume 3, section 5.3.4, theorem Z. */
 #include "tests/support/check.h"
@@ -20,7 +20,7 @@
 
 enum { LONGEST = 16, LONGEST_OF_OTHERS = 10, LONGEST_MERGED = 128 };
 
-/* The lengths above LONGEST. */
+/* Is n one of the lengths above LONGEST that are proved? */
 static bool is_merged(int n)
 {
     return n <= LONGEST_MERGED / 2 || n == LONGEST_MERGED / 2 + 1 || n == 100 || n >= LONGEST_MERGED - 1;
@@ -30,8 +30,7 @@ static struct cuda_engine *engine;
 static const struct engine_ops *ops;
 static int cases;
 
-/* The sequences of n zeros and ones to be sorted: all, or those of two sorted runs, the first of `run` keys.
- * */
+/* The sequences of n zeros and ones to be sorted: all, or those of two sorted runs, the first of `run` keys. */
 struct sequences {
     int n, run; /* run 0: all */
     int64_t count;
@@ -72,8 +71,8 @@ static __global__ void fill_sequences_kernel(K *keys, V *values, struct sequence
     }
 }
 
-/* Count the sequences that are not sorted: as many ones as there were, behind as many zeros; each value once,
- * beside its key. */
+/* Count the sequences that are not sorted. A sorted sequence has as many zeros as before, then as many ones, and each
+ * value once, beside its key. */
 template <typename K, typename V>
 static __global__ void check_sequences_kernel(const K *keys, const V *values, struct sequences s,
                                               unsigned long long *wrong)
@@ -103,7 +102,7 @@ static __global__ void check_sequences_kernel(const K *keys, const V *values, st
         atomicAdd(wrong, 1ull);
 }
 
-/* Sort all these sequences; how many came out wrong. */
+/* Sort all these sequences. Returns how many come out wrong. */
 template <typename K, typename V>
 static unsigned long long sort_sequences(int rung, bool with_values, struct sequences s,
                                          const struct sort_args *buffers, unsigned long long *wrong_on_device)
@@ -132,7 +131,7 @@ static unsigned long long sort_sequences(int rung, bool with_values, struct sequ
     return wrong;
 }
 
-/* Bytes of workspace for the longest sequence. */
+/* Return the bytes of workspace that do for every sequence. */
 static size_t longest_workspace(int rung, struct sort_args args)
 {
     size_t most = 0, bytes;
@@ -156,10 +155,10 @@ static void prove_sequences(int rung, struct ladder_type type, struct sequences 
     cases++;
 }
 
-/* All sequences up to `longest`; where that is LONGEST, those of two runs for longer ones. */
+/* Prove all sequences of up to `longest` keys; if that is LONGEST, also the longer sequences of two runs. */
 static void prove(int rung, struct ladder_type type, int longest)
 {
-    const size_t elements = (size_t)LONGEST << LONGEST; // more than the longest of two runs take
+    const size_t elements = (size_t)LONGEST << LONGEST; // more than the longest sequences of two runs take
     struct sort_args args = {};
     unsigned long long *wrong_on_device;
     args.key_bytes = type.key_bytes;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# HYPERSORT_NVTX: spans are ranges of NVTX, which a profiler of our own hears of, here without a GPU; without CUDA it is refused.
+# HYPERSORT_NVTX: spans are NVTX ranges, which a profiler of our own receives, here without a GPU; without CUDA the option is refused.
 set -euo pipefail
 
 header=

@@ -1,6 +1,6 @@
-/* Regions in order as far as that goes, sort_regions() without raw keys: `test_order_regions host [THREADS]` or `cuda`. Some regions
+/* Regions ordered as far as possible: sort_regions() without raw keys. `test_order_regions host [THREADS]` or `cuda`. Some regions
  * of a shard are sorted, before and after others are ordered; then what is left of the sorted ones is settled. Every region has its
- * keys, uniform ones are in order; and what settle_regions() sorts are the sorted regions, not those that were ordered. */
+ * keys, and uniform regions are in order. settle_regions() sorts only sorted regions, not those that were ordered. */
 #include "tests/kernels/partition_trial.h"
 #include "tests/support/pretend.h"
 
@@ -11,7 +11,7 @@ struct shard {
     int64_t count;
     struct buffer keys, to, workspace, sample, scratch, settle;
     struct engine_map regions;
-    int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS + 1]; /* none of regions of one value */
+    int64_t counts[ENGINE_REGIONS], starts[ENGINE_REGIONS + 1]; /* regions of one value have none */
 };
 
 /* Bring keys to regions. False: the device cannot. */
@@ -42,7 +42,7 @@ static bool scatter_keys(struct shard *s, const char *keys)
     return true;
 }
 
-/* Sort or order regions from `first` on, every `step`th, each to its own place in `out`: a call for each run of places. */
+/* Sort or order every `step`th region from `first` on, each to its own place in `out`, by one call for each run of places. */
 static void treat_regions(struct shard *s, int first, int step, bool sort, const struct buffer *out)
 {
     const int width = s->map.key_bytes;
@@ -62,7 +62,7 @@ static void treat_regions(struct shard *s, int first, int step, bool sort, const
     }
 }
 
-/* Each region of `keys` has the keys of `from`; how many are not in order. */
+/* Check that each region of `keys` has the keys of `from`. Returns how many are not in order. */
 static int64_t check_regions(const struct shard *s, const char *from, const char *keys, int first, int step, const char *what)
 {
     const int width = s->map.key_bytes;
@@ -79,7 +79,7 @@ static int64_t check_regions(const struct shard *s, const char *from, const char
     return wrong;
 }
 
-/* Regions 0, 3, 6, ... are sorted, 1, 4, ... ordered, 2, 5, ... sorted after that; or all are ordered in long calls. */
+/* If `mixed`, sort regions 0, 3, 6, ..., then order 1, 4, ..., then sort 2, 5, ...; otherwise order all in long calls. */
 static void check_order(struct shard *s, bool mixed, bool uniform, const char *what)
 {
     const size_t bytes = (size_t)(s->count * s->map.key_bytes);
@@ -140,8 +140,8 @@ static void run_trial(int number, uint64_t *random)
     free(keys);
 }
 
-/* Pairs of the host engine, whose kernels for them have no other test here: brought to regions, of which one has all if they are
- * `together`, and sorted, stable, with not a byte more of workspace than it asks for. */
+/* Check pairs of the host engine, whose kernels for pairs have no other test here. Pairs are brought to regions, all to one region if
+ * they are `together`, and sorted stably, with not a byte more of workspace than the engine asks for. */
 static void check_pairs(int width, bool together, int64_t count, uint64_t *random)
 {
     static uint64_t codes[1 << LOG];

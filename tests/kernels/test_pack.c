@@ -1,6 +1,6 @@
-/* Packed keys: against an oracle that writes them bit by bit, and back again; odd counts, equal keys, gaps of every width, keys
- * in no order; none, one and many in a call; never more bytes than the keys have; and bytes of which nobody has packed anything, as a failed rank sends them:
- * nothing outside is touched.
+/* Packed keys: against an oracle that writes them bit by bit, and unpacked again; odd counts, equal keys, gaps of every width, keys
+ * in no order; none, one and many in a call; never more bytes than the keys have. Also bytes that nobody has packed, as a failed rank
+ * sends them: nothing outside is touched.
  *
  *     test_pack host [threads]       test_pack cuda */
 #include "tests/kernels/engine_test.h"
@@ -55,7 +55,7 @@ static key_code smallest(int width, const unsigned char *keys, int64_t first, in
     return least;
 }
 
-/* Pack bit by bit into `to` [count * width + 64]; the bytes. */
+/* Pack bit by bit into `to` [count * width + 64]. Returns how many bytes. */
 static int64_t pack_slowly(int width, const unsigned char *keys, int64_t count, bool to_smallest,
                            unsigned char *to)
 {
@@ -137,7 +137,7 @@ static int64_t draw_count(uint64_t *random, bool large)
     return counts[check_random(random) % 4];
 }
 
-/* Packings of all lengths in one call, and back again in one. */
+/* Pack keys of all lengths in one call, and unpack them in another. */
 static void check_call(int width, int number, bool large, int64_t *bytes, uint64_t *random)
 {
     static struct trial trials[PACKINGS];
@@ -160,7 +160,7 @@ static void check_call(int width, int number, bool large, int64_t *bytes, uint64
         trial_check(&trials[i], width, bytes[i]);
 }
 
-/* Any bytes, fewer than the keys have, and some that begin like packed ones. */
+/* Unpack any bytes, fewer than the keys have, and some that begin like packed ones. */
 static void check_nonsense(int width, int64_t count, uint64_t *random)
 {
     const size_t plain = (size_t)(count * width);
@@ -182,7 +182,7 @@ static void check_nonsense(int width, int64_t count, uint64_t *random)
                                            to_smallest};
     must(ops->packing->unpack(engine, width, &packing, 1), "unpack");
     must(ops->stream_synchronize(engine, STREAM_WORK), "wait");
-    // Nor does it matter what lies behind.
+    // What lies behind these bytes must not matter either.
     memset(keys + some, ~POISON, 64);
     struct buffer longer = buffer_new(keys, some + 64, 0), again = buffer_new(NULL, plain, (size_t)width);
     const struct engine_packing other = {buffer_keys(&longer), buffer_keys(&again), count, &bytes,

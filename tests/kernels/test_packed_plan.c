@@ -1,12 +1,12 @@
-/* The plans of rung 5, walked through on the CPU: every step of the network once and in order, and inside each pass only
- * keys that its tile and its threads hold. Sorts by small plans, all sequences of zeros and ones of up to 12 keys (the
- * 0-1 principle) and longer random ones; and looks at the plans that a GPU gets, of which only the bits are checked. */
+/* The plans of rung 5, walked through on the CPU: every step of the network comes once and in order, and each pass uses only
+ * keys that its tile and its threads hold. Small plans sort all sequences of zeros and ones of up to 12 keys (the
+ * 0-1 principle) and longer random ones. Of the plans that a GPU gets, only the bits are checked. */
 #include "tests/support/check.h"
 #include "kernels/cuda/ladder/rung_5_plan.h"
 
 enum { LONGEST = 300, LONGEST_PROVED = 12, SMALL_PLACES = 1 << 9, MOST_REGISTER_BITS = 4 };
 
-/* The position of a place in tile `number`, as the plan's comments say it. */
+/* Return the position of a place in tile `number`, as the plan's comments define it. */
 static int64_t position_of(const struct packed_pass *pass, int64_t number, int64_t place)
 {
     const int middle_bits = pass->high_first - pass->low_bits;
@@ -19,7 +19,7 @@ static int64_t position_of(const struct packed_pass *pass, int64_t number, int64
            place >> pass->low_bits << pass->high_first;
 }
 
-/* The place of key `key` of thread `thread`: the key's bits in the window, the thread's around them. */
+/* Return the place of key `key` of thread `thread`: the key's bits are in the window, the thread's around them. */
 static int64_t place_of(struct packed_shape shape, const struct packed_round *round, int thread, int key)
 {
     const int below = (1 << round->window) - 1;
@@ -37,7 +37,7 @@ static void compare_exchange(uint32_t *tile, const int64_t *places, int lower, i
     tile[places[upper]] = a < b ? b : a;
 }
 
-/* One step of the keys at places [2^register_bits]: those whose numbers differ in `flip`, highest in `bit`. */
+/* Take one step of the keys at places [2^register_bits]: compare those whose numbers differ in `flip`, whose highest bit is `bit`. */
 static void take_step(uint32_t *tile, const int64_t *places, int keys, int bit, int flip)
 {
     for (int key = 0; key < keys; key++) {
@@ -72,7 +72,7 @@ static int phases_of(struct packed_shape shape, int64_t count)
     return phases;
 }
 
-/* Sort keys [count], the places behind them being taken by the largest key. */
+/* Sort keys [count]; the largest key takes the places behind them. */
 static void sort(struct packed_shape shape, uint32_t *keys, int64_t count)
 {
     const int phases = phases_of(shape, count);
@@ -138,8 +138,8 @@ static void check_random_keys(struct packed_shape shape, uint64_t *seed)
     }
 }
 
-/* What the kernel relies on in a round: its window lies in the tile, and its steps are of one of the few kinds that the
- * kernel has code for. */
+/* Check what the kernel relies on in a round: its window lies in the tile, and its steps are of one of the few kinds that
+ * the kernel has code for. */
 static void check_round(struct packed_shape shape, const struct packed_round *round, int pass, int number)
 {
     const int highest = shape.register_bits - 1;
@@ -156,8 +156,8 @@ static void check_round(struct packed_shape shape, const struct packed_round *ro
           pass, number);
 }
 
-/* A plan of full size: takes every step once and in order, rounds fit into their table, the first and the last load and
- * store runs. Returns the passes. */
+/* Check a plan of full size: it takes every step once and in order, the rounds of a pass fit into their table, and the
+ * first and the last of them load and store runs. Returns the passes. */
 static int check_plan(struct packed_shape shape, int phases)
 {
     struct packed_step next = packed_begin();

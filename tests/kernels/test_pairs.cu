@@ -95,7 +95,8 @@ static __host__ __device__ uint64_t position_of(V value, uint64_t salt)
     return (V)((V)(value ^ (V)salt) * inverse);
 }
 
-/* Lumps: values that repeat, some dozen to some thousand times; one in eight is a neighbour of the one before, in the same bin. */
+/* Lumps: values that repeat, some dozen to some thousand times; one value in eight is a neighbour of the value before it, in the same
+ * bin. */
 static __device__ uint64_t key_of_lump(uint64_t word, int64_t count, uint64_t salt)
 {
     const uint64_t values = (uint64_t)count / 32 + 1, value = (word >> 8) % values >> word % 8;
@@ -103,7 +104,7 @@ static __device__ uint64_t key_of_lump(uint64_t word, int64_t count, uint64_t sa
     return mixed(value - is_neighbour + salt) + is_neighbour;
 }
 
-/* Clumps: a few near keys each, too far from each other for codes of 64 bits. Decoys: all keys are near each other. */
+/* Clumps: each has a few near keys, and clumps are too far from each other for codes of 64 bits. Decoys: all keys are near each other. */
 template <typename K>
 static __global__ void shape_kernel(K *keys, int64_t count, int shape, uint64_t salt)
 {
@@ -117,7 +118,7 @@ static __global__ void shape_kernel(K *keys, int64_t count, int shape, uint64_t 
     }
 }
 
-/* Then what the first level samples is spread over all keys there are. */
+/* With decoys, then spread the keys that the first level samples over all keys there can be. */
 template <typename K>
 static __global__ void decoy_kernel(K *keys, int64_t count, int seen)
 {
@@ -144,7 +145,7 @@ static __device__ void note_wrong(struct look *look, int64_t i)
     atomicMin(&look->first, (unsigned long long)i);
 }
 
-/* keys_out NULL: they are not looked at. seen: a bit for each position, all 0. */
+/* keys_out NULL: keys are not looked at. seen: a bit for each position, all 0. */
 template <typename K, typename V>
 static __global__ void look_kernel(struct keymap map, const K *original, int64_t count, const K *keys_out,
                                    const V *values, bool are_positions, uint64_t salt, uint32_t *seen,
@@ -188,7 +189,7 @@ static void make_keys(const struct trial &t, K *keys)
     }
 }
 
-/* As the engine chooses, or by levels whatever it would choose. */
+/* Sort as the engine chooses, or by levels whatever the engine would choose. */
 template <typename K, typename V, typename T>
 static void sort_trial(const struct trial &t, const struct engine_pairs *pairs)
 {
@@ -341,7 +342,7 @@ static void draw_trial(int64_t most, bool any_way, uint64_t *random)
                 : run_trial<uint32_t, uint64_t, uint64_t>(t, random);
 }
 
-/* Do positions of so many keys of 4 bytes beat codes, as the engine finds? */
+/* Does the engine find that positions of so many keys of 4 bytes beat codes? */
 static bool positions_beat(hsort_type type, hsort_order order, enum input_distribution distribution, int parameter,
                            int64_t count, uint64_t salt)
 {
@@ -362,7 +363,7 @@ static bool positions_beat(hsort_type type, hsort_order order, enum input_distri
     return beat;
 }
 
-/* Keys of a sample are found to lie in lumps, or not; few go without a look. */
+/* The engine must find whether keys of a sample lie in lumps; few keys go with their positions without a look. */
 static void test_lumps(uint64_t *random)
 {
     static const struct {

@@ -6,16 +6,16 @@
  *     rank 0  5 1 9 4      bounds 4 7        1 | 5 4 | 9                     1 2 | 4 5 6 | 8 9
  *     rank 1  8 6 2                          2 | 6 | 8                       the same as all sorted at once?
  *
- * The oracle is a sort of all keys by value (radix_order.h). Of the map it is only known that no region reaches into
- * another, on any rank: as the same values are on several, a map that differs between two calls is seen. A region of
- * one value must have all keys of that value, and no others; they are sought in the input, as they do not move. */
+ * The oracle is a sort of all keys by value (radix_order.h). All that is known about the map is that no region reaches into
+ * another, on any rank: several ranks have the same values, so a map that differs between two calls is seen. A region of
+ * one value must have all keys of that value, and no others; they are looked for in the input, because they do not move. */
 #include "tests/kernels/partition_shard.h"
 #include "tests/support/pretend.h"
 
 enum {
     SPREAD_COUNT = 1 << 16, // uniform keys from which on regions must be of about one size
-    SPREAD = 8,             // times the mean, which no region of such keys may exceed
-    LARGE_SHARE = 16,       // a value with a part of so many has a region of its own
+    SPREAD = 8,             // no region of such keys may exceed the mean so many times
+    LARGE_SHARE = 16,       // a value with one in so many keys of the sample has a region of its own
 #ifdef __SANITIZE_ADDRESS__
     MANY = 40013
 #else
@@ -25,7 +25,7 @@ enum {
 
 /* ---- one trial, step by step ---- */
 
-/* Every rank's part of the sample, which must be of the keys at the places that the contract names. */
+/* Take every rank's part of the sample, which must have the keys at the places that the contract names. */
 static void take_sample(const struct trial *trial, struct keymap map, const void *keys,
                         const struct rank *ranks, uint64_t *codes)
 {
@@ -54,7 +54,7 @@ static void take_sample(const struct trial *trial, struct keymap map, const void
     CHECK(wrong == 0, "%s: %d keys of the sample are not those at its places", trial->what, wrong);
 }
 
-/* The map for a trial. */
+/* Make the map for a trial. */
 static void make_map(const struct trial *trial, int key_bytes, uint64_t *codes, const struct rank *ranks,
                      struct engine_map *map, uint64_t *random)
 {
@@ -65,7 +65,7 @@ static void make_map(const struct trial *trial, int key_bytes, uint64_t *codes, 
                                   ranks[0].workspace, scratch_of_sample(key_bytes), &made),
          trial->what);
     buffer_guards(&sample_scratch[key_bytes / 8], trial->what);
-    *map = made; // it is plain bytes, which travel
+    *map = made; // a map is plain bytes, which can be sent
     memset(&made, POISON, sizeof made);
 }
 
@@ -93,7 +93,7 @@ static void find_values(const struct trial *trial, int key_bytes, uint64_t *code
     }
 }
 
-/* Every shard's codes are there again, and no region reaches into another one, on any rank. */
+/* Check that every shard's codes are there again, and that no region reaches into another one, on any rank. */
 static void check_partition(const struct trial *trial, struct keymap map, const char *keys,
                             const struct values *values, struct rank *ranks)
 {
@@ -115,7 +115,7 @@ static void check_partition(const struct trial *trial, struct keymap map, const 
               (long long)most);
 }
 
-/* The pieces of regions [from, until), some cut in two, some empty; of one value without keys. How many. */
+/* Gather the pieces of regions [from, until), some cut in two, some empty; those of one value without keys. Returns how many. */
 static int gather_pieces(const struct trial *trial, int key_bytes, const struct values *values,
                          const struct rank *ranks, int from, int until, struct engine_piece *pieces,
                          uint64_t *random)
@@ -138,7 +138,7 @@ static int gather_pieces(const struct trial *trial, int key_bytes, const struct 
     return count;
 }
 
-/* Keys of scratch that regions [from, until) need. */
+/* Return the keys of scratch that regions [from, until) need. */
 static int64_t scratch_need(const struct trial *trial, const struct values *values, const struct rank *ranks,
                             int from, int until)
 {
@@ -154,8 +154,8 @@ static int64_t scratch_need(const struct trial *trial, const struct values *valu
     return need;
 }
 
-/* Sort all regions, chunk by chunk in any order, so that what one writes beside its place falls on finished keys.
- * The scratch of each ends where the guard begins. */
+/* Sort all regions, chunk by chunk in any order, so that what a chunk writes beside its place falls on finished keys.
+ * The scratch of each chunk ends where the guard begins. */
 static void sort_all(const struct trial *trial, struct keymap map, const struct engine_map *regions,
                      const struct values *values, const struct rank *ranks, const int64_t *starts,
                      const struct buffer *out, uint64_t *random)
@@ -200,7 +200,7 @@ static bool any_left(const struct trial *trial, const struct raw_keys *raw, cons
     return left;
 }
 
-/* What sort_regions() may leave undone: keys of a region in no order. */
+/* Do what sort_regions() may leave undone: keys of a region may be in no order. */
 static void finish_regions(const struct trial *trial, int key_bytes, char *keys, const int64_t *starts)
 {
     for (int region = 0; region < ENGINE_REGIONS; region++) {
@@ -254,7 +254,7 @@ static void sort_by_map(const struct trial *trial, struct keymap map, const char
     const struct raw_keys sorted_bits = {.map = map, .decode = trial->decode};
     const bool left = any_left(trial, &sorted_bits, ranks);
     seen.left += left;
-    check_partition(trial, map, keys, values, ranks); // now, as to sort must not change the pieces
+    check_partition(trial, map, keys, values, ranks); // after the sort, which must not change the pieces
     check_sorted(trial, map, keys, starts, left, &out);
     buffer_free(&out);
 }
@@ -296,7 +296,7 @@ static void run_trial(struct trial *trial, uint64_t *random)
 
 /* ---- all trials ---- */
 
-/* A trial whose other properties are drawn. Keys that divide badly are also sorted by the map of others. */
+/* Run a trial whose other properties are drawn. Keys that divide badly are also sorted by the map of other keys. */
 static void try_count(int64_t count, int kind, int shape, uint64_t *random)
 {
     static const int rank_counts[] = {1, 2, 3, 5, 7, 8};
@@ -315,8 +315,8 @@ static void try_count(int64_t count, int kind, int shape, uint64_t *random)
     run_trial(&trial, random);
 }
 
-/* More buckets than a list has room for, none of which a block can sort, or fewer and no scratch for any: what is left in no order
- * must be stored as what is sorted. Two ranks of even keys, in regions of the most buckets that a level makes. */
+/* Make more buckets than a list has room for, none of which a block can sort, or fewer buckets and no scratch for any of them: keys that
+ * are left in no order must be stored like sorted ones. Two ranks have even keys, in regions of the most buckets that a level makes. */
 static void test_left(uint64_t random)
 {
     static struct trial trials[] = {{HSORT_I32, HSORT_ASCENDING, FULL_REGIONS, 2, ENGINE_SAMPLE_LOG_MIN,
@@ -330,7 +330,7 @@ static void test_left(uint64_t random)
     }
 }
 
-/* Rows of equal keys are counted whole or not at all, so regions have more keys than a part of them lets expect. */
+/* Rows of equal keys are counted whole or not at all, so regions have more keys than a count of a part of them suggests. */
 static void test_rows(uint64_t random)
 {
     for (int key_bytes = 4; key_bytes <= 16; key_bytes *= 2) {
@@ -371,7 +371,7 @@ static void test_trials(bool small, uint64_t random)
 }
 
 #ifdef HSORT_FAULTS
-/* The operations that have a fault site, one after the other. */
+/* Call operation number `which` of those that have a fault site. */
 static hsort_status call(int which, const struct buffer *keys, const struct buffer *to, void *workspace)
 {
     static struct engine_map regions;

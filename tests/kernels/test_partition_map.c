@@ -1,5 +1,5 @@
-/* Samples and maps of the sort by regions: `test_partition_map host [THREADS]` or `cuda`. What test_partition cannot see: samples
- * of more keys than there is memory for, and how even the regions of a large sample are. */
+/* Samples and maps of the sort by regions: `test_partition_map host [THREADS]` or `cuda`. This tests what test_partition cannot see:
+ * samples of more keys than there is memory for, and how even the regions of a large sample are. */
 #include "tests/kernels/partition_trial.h"
 #include "tests/support/pretend.h"
 
@@ -16,7 +16,7 @@ static void *scratch_of(int key_bytes)
     return buffer_keys(&scratches[key_bytes / 8]);
 }
 
-/* The one key of a part: where it lies, in the part and on the rank. */
+/* Return where the one key of a part lies; the place must be in the part and on the rank. */
 static int64_t place_in_part(const struct sample_share *share)
 {
     const int64_t begin = begin_of_part(share->first, share->total, share->log),
@@ -29,7 +29,7 @@ static int64_t place_in_part(const struct sample_share *share)
     return place;
 }
 
-/* A few keys of very many: positions whose products do not fit 64 bits. */
+/* Sample a few keys of very many: products of their positions do not fit 64 bits. */
 static void test_far_samples(uint64_t random)
 {
     for (int turn = 0; turn < 400; turn++) {
@@ -58,8 +58,8 @@ static void test_far_samples(uint64_t random)
     }
 }
 
-/* Runs in order, one behind the other, each as long as some parts of the sample: it sees most places of a run, not the same few of
- * each. */
+/* Runs in order, one behind the other, each as long as several parts of the sample. The sample must see most places of a run, not the
+ * same few places of each run. */
 static void test_runs(void)
 {
     enum { LOG = ENGINE_SAMPLE_LOG_MIN, RUN_LOG = 12, PART_LOG = 9, TOTAL = 1 << (LOG + PART_LOG) };
@@ -87,7 +87,7 @@ static void test_runs(void)
 /* Count the codes of a sample [2^log] by the regions that are made of it. False: the device cannot. */
 static bool count_sample(int key_bytes, const uint64_t *codes, int log, int64_t *counts)
 {
-    enum { TOTAL_LOG = 40 }; // of so many keys there are as many regions as can be
+    enum { TOTAL_LOG = 40 }; // so many keys have as many regions as there can be
     const int sample = 1 << log;
     if (!ops->partition->can(engine))
         return false;
@@ -109,7 +109,7 @@ static bool count_sample(int key_bytes, const uint64_t *codes, int log, int64_t 
     return true;
 }
 
-/* Regions have as many keys each of a large sample, here of keys that lie closer together towards 0. */
+/* Regions must have equally many keys of a large sample, here of keys that lie closer together towards 0. */
 static void test_even_regions(uint64_t random)
 {
     static uint64_t codes[KEY_CODE_WORDS * SAMPLE_MAX];

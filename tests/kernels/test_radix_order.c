@@ -1,16 +1,16 @@
-/* The oracle of the tests of sorts (tests/support/radix_order.h) against qsort by value (order.h), bit for bit: every type, both
+/* The oracle of the sort tests (tests/support/radix_order.h) against qsort by value (order.h), bit for bit: every type, both
  * orders, keys of few and of many values, with zeros, infinities and NaNs of either sign. */
 #include "tests/kernels/engine_test.h"
 
 enum { TRIALS = 40, MOST = 3000 };
 
-/* Bits of the exponent of a float; of an integer any number. */
+/* Return the number of bits in a float's exponent; for an integer, any number. */
 static int exponent_bits(hsort_type type)
 {
     return type == HSORT_F64 ? 11 : type == HSORT_F16 ? 5 : hsort_type_bytes(type) == 1 ? 3 : 8;
 }
 
-/* Any bits; few values; or small changes of what is special: zero, the top bit, infinity, all ones. */
+/* Draw any bits; or, of few values, small changes of what is special: zero, the top bit, infinity, all ones. */
 static key_code draw_bits(hsort_type type, int values, uint64_t *random)
 {
     const int bits = 8 * (int)hsort_type_bytes(type), exponent = exponent_bits(type);

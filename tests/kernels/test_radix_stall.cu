@@ -1,7 +1,7 @@
 /* Rung 7 while tiles stall: the look-back of a quick tile must wait for slow ones, find some of them counted
- * and some summed up, and end right in every mixture. By itself that is a matter of luck, so here is the rung
- * a second time, compiled so that chosen tiles sleep before they publish their counts, and others before
- * their sums. Keys against CUB's; values against the positions that they name. */
+ * and some summed up, and end right in every mixture. By itself that is a matter of luck. So the rung is compiled
+ * here a second time: chosen tiles sleep before they publish their counts, and others before they publish
+ * their sums. Keys are compared with CUB's, values with the positions that they name. */
 #define TUNING_STALL 20000               /* nanoseconds */
 #define rung_7_onesweep stalled_onesweep /* the library has the other */
 #define rung_7_onesweep_workspace stalled_onesweep_workspace

@@ -1,11 +1,11 @@
-/* Memory that calls take again (spare_memory.h): `test_spare_memory host` or `cuda`. Equal calls get the same blocks; calls that grow leave
- * little that nobody has. */
+/* Memory that calls take again (spare_memory.h): `test_spare_memory host` or `cuda`. Equal calls get the same blocks; calls that grow
+ * leave little memory that nobody uses. */
 #include "kernels/spare_memory.h"
 #include "tests/kernels/engine_test.h"
 
 enum { CALLS = 40, BLOCKS = 3 };
 
-/* The blocks of a call, taken and given back; memory [BLOCKS]: where they were. */
+/* Take the blocks of a call and give them back; memory [BLOCKS]: where they were. */
 static void call_with(struct spare_memory *spare, const size_t bytes[BLOCKS], void *memory[BLOCKS])
 {
     for (int i = 0; i < BLOCKS; i++)
@@ -31,7 +31,7 @@ static void check_growth(uint64_t *random)
     CHECK(spare_idle_bytes(&spare) == 0, "%zu bytes are left", spare_idle_bytes(&spare));
 }
 
-/* Two kinds of calls by turns. */
+/* Make calls of two kinds in turn. */
 static void check_turns(void)
 {
     struct spare_memory spare = {.engine = engine};

@@ -1,13 +1,13 @@
 /* Spans of streams (traced_engine.h), on an engine with a clock that this test makes up: the host engine, whose events keep a time
- * that counts from elsewhere and runs at another rate than the host's, in steps, as that of a GPU does. Told in the host's time,
- * the span of a stream must lie inside of the call that it belongs to, as this engine works in the call. */
+ * that, like a GPU's, counts from another start than the host's, runs at another rate, and goes in steps. Converted to the host's time,
+ * the span of a stream must lie inside the call that it belongs to, because this engine works in the call. */
 #include "kernels/traced_calls.h"
 #include "kernels/traced_engine.h"
 #include "tests/support/check.h"
 
 enum { KEYS = 5000, STEP_NS = 500 };
 
-/* This engine's events: one of the host's cannot keep anything. */
+/* An event of this engine; an event of the host engine cannot keep anything. */
 struct made_up_event {
     int64_t ns;
 };
@@ -16,7 +16,7 @@ static const struct engine_ops *host;
 static double rate;
 static int created, records_fail, seconds_fail;
 
-/* The engine's clock now. */
+/* Return the time on the engine's clock. */
 static int64_t made_up_now(void)
 {
     return (int64_t)(((double)trace_now() + 7e12) * rate) / STEP_NS * STEP_NS;
@@ -88,7 +88,7 @@ static void work(struct engine *engine, uint64_t *state)
     CHECK(engine->ops->alloc(engine, bytes, &workspace) == HSORT_OK, "%s", status_text());
     CHECK(engine->ops->sort(engine, -1, 8, keys, scratch, KEYS, KEYS, workspace, NULL, &sorted) == HSORT_OK,
           "%s", status_text());
-    // In chunks, which are merged by calls inside of this one.
+    // Sort in chunks, which are merged by calls inside this one.
     CHECK(engine->ops->sort(engine, -1, 8, keys, scratch, KEYS / 8, KEYS, workspace, NULL, &sorted) ==
               HSORT_OK,
           "%s", status_text());
@@ -103,7 +103,7 @@ static bool is_on_stream(const struct trace_span *span)
     return span->track >= TRACE_STREAMS && span->track < TRACE_STREAMS + ENGINE_STREAMS;
 }
 
-/* Of each span of a stream: the call of that name that was recorded just before it. Returns how many there are with times. */
+/* Check each span of a stream against the call of its name that was recorded just before it. Returns how many spans have times. */
 static int look_at_spans(struct trace *trace, int64_t error_ns)
 {
     int64_t count, lost;
@@ -148,8 +148,8 @@ static void test_times(uint64_t *state, double clock_rate)
     CHECK(created == 0, "%d events were left", created);
 }
 
-/* A mark that cannot be had leaves its span without times, and the work without an error, or with the one that it has. Nor have
- * spans any where the engine does not tell one of their times. */
+/* A mark that cannot be had leaves its span without times, and the work without an error, or with the error that it has. Spans have no
+ * times either if the engine does not tell one of their times. */
 static void test_lost_marks(uint64_t *state)
 {
     struct trace *trace;
@@ -184,7 +184,7 @@ static void test_lost_marks(uint64_t *state)
     trace_close(trace);
 }
 
-/* More spans than there is room for: what begins first is kept, and the rest counted. */
+/* If there are more spans than there is room for, those that begin first are kept, and the rest are counted. */
 static void test_room(uint64_t *state)
 {
     struct trace *trace;
@@ -199,7 +199,7 @@ static void test_room(uint64_t *state)
     trace_close(trace);
 }
 
-/* An engine without streams of its own, and nobody who traces. */
+/* Test an engine without streams of its own, and then without a trace. */
 static void test_plain(uint64_t *state)
 {
     struct trace *trace;

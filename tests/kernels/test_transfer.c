@@ -1,6 +1,6 @@
 /* engine_ops.transfer() of an engine: `test_transfer host [THREADS]` or `cuda`. Lists of any length, of host memory and
- * of functions, in and out at once; every byte is moved once, in chunks that end where they should. Some lie one behind
- * the other in engine memory, with bytes between or without. */
+ * of functions, in and out at once; every byte is moved once, in chunks that end where they should. Some transfers lie one
+ * after the other in engine memory, with bytes between them or without. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 
 enum { TRIALS = 30, LIST_MAX = 9, BLOCK = 4096 };
 
-/* What move() of a transfer reaches: an array, of which it counts the bytes that go by. */
+/* What move() of a transfer reaches: an array, and a count of the bytes that are moved. */
 struct reached {
     char *bytes; /* [room] */
     size_t room, lead;
@@ -137,7 +137,7 @@ static void end_list(struct list *list, bool good)
     free(list->image);
 }
 
-/* One call, of which the move number `fails` fails; -1: none. */
+/* Make one call in which move number `fails` fails; -1: none. */
 static void check_transfers(int fails, uint64_t *random)
 {
     static struct list in, out;
@@ -157,7 +157,7 @@ static void check_transfers(int fails, uint64_t *random)
     status_clear();
 }
 
-/* Short transfers go together where they lie one behind the other, and only there. */
+/* Short transfers go together if they lie one behind the other, and only then. */
 static void check_joining(void)
 {
     enum { SHORT = 300000, COUNT = 16, GAP_BEFORE = 5, WITH_BORDERS = 12 };
@@ -185,7 +185,7 @@ static void check_joining(void)
     free(memory);
 }
 
-/* Where no memory can be pinned the slots are ordinary memory. */
+/* If no memory can be pinned, the slots are ordinary memory. */
 static void check_unpinned(uint64_t *random)
 {
 #ifdef HSORT_FAULTS
@@ -200,7 +200,7 @@ static void check_unpinned(uint64_t *random)
 static pthread_t caller;
 static atomic_bool caller_moves;
 
-/* No thread goes on before the caller's has bytes to move, too. */
+/* No thread goes on before the caller's thread has bytes to move, too. */
 static hsort_status move_with_caller(void *user, int64_t at, size_t bytes, void *host)
 {
     (void)user;
@@ -213,7 +213,7 @@ static hsort_status move_with_caller(void *user, int64_t at, size_t bytes, void 
     return HSORT_OK;
 }
 
-/* Copies to where no memory is: they are told of once, and not by the next call. */
+/* Copies to places without memory are reported once, and not by the next call. */
 static void check_failed_copies(uint64_t *random)
 {
     enum { MORE_THAN_THREADS = 64 };

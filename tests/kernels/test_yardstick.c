@@ -1,5 +1,5 @@
-/* What only measurements need of an engine: keys made where they lie are those that the host makes; other
- * libraries' sorts are sorts; and keys that differ are counted. The host engine has none of it. */
+/* The parts of an engine that only measurements need: keys made where they lie are the keys that the host makes; other
+ * libraries' sorts are sorts; and keys that differ are counted. The host engine has none of this. */
 #include "tests/kernels/engine_test.h"
 #include "src/files/input.h"
 #include "tests/support/distributions.h"
@@ -15,7 +15,7 @@ static struct input draw_input(uint64_t *random, int64_t count)
     return input;
 }
 
-/* Any part of any input, at any alignment, and nothing around it. */
+/* Fill any part of any input, at any alignment, and nothing around it. */
 static void test_fill(uint64_t *random)
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -43,7 +43,7 @@ static int64_t count_different(hsort_type type, const struct buffer *a, const st
     return different;
 }
 
-/* Numbers are compared: zeros of both signs are one, and so are NaNs. */
+/* Numbers are compared by value: zeros of both signs are equal, and so are NaNs. */
 static void test_compare(void)
 {
     const double ours[] = {-0.0, 0.0, 1.0, NAN, -INFINITY, 3.0},
@@ -65,7 +65,7 @@ static void test_compare(void)
     buffer_free(&b);
 }
 
-/* Sort keys [count] of the input; the result must be that of qsort, but for the order of zeros. */
+/* Sort keys [count] of the input; the result must be that of qsort, except for the order of zeros. */
 static void check_sort(enum engine_yardstick which, const struct input *input)
 {
     const size_t bytes = (size_t)input->count * hsort_type_bytes(input->type);

@@ -1,4 +1,4 @@
-/* The cases, the second opinion, and what has come of a sort. */
+/* The cases, the second opinion, and what a sort has made. */
 #include "tests/library/disk_store.h"
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -204,7 +204,7 @@ bool disk_is_right(const struct disk_case *c)
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------ */
 
-/* Counts of the group's ranks, before or after; returns the elements before this rank's. */
+/* Find the counts of the group's ranks, before or after the sort. Returns how many elements come before this rank's. */
 static int64_t deal_out(const struct disk_case *c, const struct disk_group *group, bool after, int64_t *count)
 {
     int64_t counts[DISK_MOST_RANKS], first = 0;
@@ -280,7 +280,7 @@ hsort_status disk_sort(const struct disk_case *c, const struct disk_group *group
 
 /* ---- What has come of it ---------------------------------------------------------------------------------------- */
 
-/* hsort_check() of the group's shares of an array. Collective over the group. */
+/* Call hsort_check() on the group's shares of an array. Collective over the group. */
 static hsort_check_result look_at(const struct disk_case *c, const struct disk_group *group,
                                   const char *array)
 {

@@ -1,4 +1,4 @@
-/* The store of runs and the streams of the tests, which watch how they are called. */
+/* The tests' store of runs and their streams, which watch how they are called. */
 #include "tests/library/disk_store.h"
 
 const char *const disk_op_names[DISK_OPS] = {
@@ -94,7 +94,7 @@ struct disk_made disk_made_parts(void)
     return made;
 }
 
-/* Each byte once: all are written, and no more than there are. */
+/* Check that each byte is written once: all bytes are written, and no more than there are. */
 static void check_each_once(bool segment, int64_t part, const char *seen, int64_t bytes)
 {
     const char *missing = memchr(seen, 0, (size_t)bytes);
@@ -107,7 +107,7 @@ static void check_each_once(bool segment, int64_t part, const char *seen, int64_
 static void check_part_facts(bool segment, int64_t part, const struct run_facts *facts)
 {
     const char *looked_at =
-        segment ? disk_shared->expected : disk_shared->in; // a run's are of what it is made of
+        segment ? disk_shared->expected : disk_shared->in; // the facts of a run are about what it is made of
     const bool in_order = disk_is_in_order(disk_call.c, looked_at + part_begin(part), count_of(part));
     CHECK(facts->is_made == 1 && facts->count == (uint64_t)count_of(part) &&
               facts->in_order == (uint64_t)in_order,
@@ -132,7 +132,7 @@ static int64_t parts_up(int64_t count, int64_t part)
     return (count + part - 1) / part;
 }
 
-/* Is this plan one of the sizes, the memory and the wishes of the case? */
+/* Check that this plan fits the sizes, the memory and the wishes of the case. */
 static void check_plan(const struct run_plan *plan)
 {
     const int64_t wanted =
@@ -155,7 +155,7 @@ static void check_plan(const struct run_plan *plan)
           "%lld runs of a rank have %lld fences each: %s", (long long)own, (long long)fences, disk_text);
 }
 
-/* Nothing is written that was not ended; what is kept stays. */
+/* Begin a call: a run that was not ended counts as not begun; what is kept stays. */
 static void begin_call(const struct run_plan *plan)
 {
     if (!disk_shared->is_begun)
@@ -238,7 +238,7 @@ static hsort_status write_run(void *user, int64_t run, int64_t at, size_t bytes,
     return HSORT_OK;
 }
 
-/* The run is that of the second opinion, and fences are copies of its elements. */
+/* Check that the run is that of the second opinion, and that fences are copies of its elements. */
 static void check_run(int64_t run)
 {
     const size_t bytes = disk_call.c->bytes;

@@ -1,4 +1,4 @@
-/* What the two halves of the tests' double share: disk_case.c, the cases and what comes of them; disk_store.c, the store and the
+/* What the two halves of the tests' double share: disk_case.c has the cases and their results, disk_store.c the store and the
  * streams. */
 #ifndef DISK_STORE_H
 #define DISK_STORE_H
@@ -11,7 +11,7 @@ enum disk_state { DISK_NOT_BEGUN, DISK_BEGUN, DISK_KEPT };
 
 /* What all ranks see. */
 struct disk_shared {
-    struct run_plan plan; /* its tables are of no use: others' addresses */
+    struct run_plan plan; /* its tables are of no use: they are addresses of another process */
     bool is_begun;
     struct run_facts facts[2][DISK_MOST_PARTS]; /* runs, segments */
     atomic_int state[2][DISK_MOST_PARTS];
@@ -48,11 +48,11 @@ struct disk_call {
 };
 extern struct disk_call disk_call;
 
-/* As it is for the sort. `user` of a stream is one. */
+/* Make the store, and a stream, as the sort sees them. `user` of a stream is a struct disk_stream. */
 struct run_store disk_store_make(const struct disk_case *c);
 struct key_stream disk_stream_make(struct disk_stream *user);
 
-/* The slow sort: to [count] = elements in order, stable. Are they? */
+/* The slow sort: to [count] = elements in order, stable. The second function: are elements in order? */
 void disk_sort_slowly(const struct disk_case *c, const char *from, int64_t count, char *to);
 bool disk_is_in_order(const struct disk_case *c, const char *elements, int64_t count);
 

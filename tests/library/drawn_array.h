@@ -1,4 +1,4 @@
-/* Arrays of a rank's for tests of calls on elements: in memory of a kind that is drawn, with a guard behind them. */
+/* A rank's arrays for tests of calls on elements: in memory of a drawn kind, with a guard behind them. */
 #ifndef DRAWN_ARRAY_H
 #define DRAWN_ARRAY_H
 

@@ -1,6 +1,6 @@
 /* Calls of the public interface on keys and elements, of drawn types, fields, sizes, counts and kinds of memory, for tests that make
  * many of them. The oracle is a stable merge sort of all elements by one rank, which compares fields by value (order.h) and byte
- * strings by memcmp(), bit for bit. Of a call that fails what it may not write is looked at: inputs, and what lies behind outputs. */
+ * strings by memcmp(), bit for bit. After a call that fails, what it may not write is looked at: inputs, and what lies behind outputs. */
 #ifndef DRAWN_CALLS_H
 #define DRAWN_CALLS_H
 
@@ -22,9 +22,9 @@ struct trial {
     int field_count;
     size_t record_bytes;
     int64_t total;
-    int values; /* that a byte of a record can have; 1: all are equal, of UNIQUE alone */
+    int values; /* that a byte of a record can have; 1: all are equal, only for UNIQUE */
     int64_t in_counts[MOST_RANKS], out_counts[MOST_RANKS];
-    bool in_place, repeats; /* repeats: most elements are one of four, as keys of many bytes would not be equal else */
+    bool in_place, repeats; /* repeats: most elements are one of four, because keys of many bytes would not be equal otherwise */
     uint64_t seed;
 };
 
@@ -33,7 +33,7 @@ static hsort_context *ctx;
 static bool overwrites_inputs; /* ctx does: options.overwrite_input */
 static int trials[CALLS];
 
-/* As array_check(); of bytes that are not known the guard alone. */
+/* Like array_check(); if the bytes are not known, only the guard is compared. */
 static void array_check_if(bool known, struct array *a, const char *name)
 {
     if (!known)
@@ -48,7 +48,7 @@ static const unsigned char *element(const struct trial *t, const unsigned char *
     return all + (size_t)i * t->record_bytes;
 }
 
-/* order [total] = the indices in order: runs that double are merged, the first one's elements first. */
+/* order [total] = the indices in order: runs whose length doubles are merged, equal elements of the first run first. */
 static void sort_slowly(const struct trial *t, const unsigned char *all, int64_t *order)
 {
     int64_t *other = malloc((size_t)(t->total + 1) * sizeof *other);
@@ -90,7 +90,7 @@ struct part {
     int64_t in_first, in_count, out_first, out_count;
 };
 
-/* What comes in of all elements' bytes from `offset` on, and what they are in order. */
+/* Make an array of `bytes` from `offset` on of each element that comes in; expect_order(): of each one that goes out, in order. */
 static struct array incoming(const struct part *p, size_t offset, size_t bytes)
 {
     unsigned char *from = pick(p->t, p->all, NULL, p->in_first, p->in_count, offset, bytes);
@@ -106,7 +106,7 @@ static void expect_order(const struct part *p, struct array *a, size_t offset, s
     free(sorted);
 }
 
-/* Bare keys. */
+/* Sort bare keys. */
 static hsort_status run_sort(const struct part *p)
 {
     const struct trial *t = p->t;
@@ -211,7 +211,7 @@ static hsort_status run_columns(const struct part *p)
     return status;
 }
 
-/* By indices that may repeat. */
+/* Gather by indices that may repeat. */
 static hsort_status run_gather(const struct part *p)
 {
     const struct trial *t = p->t;
@@ -233,7 +233,7 @@ static hsort_status run_gather(const struct part *p)
     return status;
 }
 
-/* Elements, as they are in order, back to where they came from; every fifth place is named by none. */
+/* Scatter elements, which are in order, back to where they came from; every fifth place is named by no entry. */
 static hsort_status run_scatter(const struct part *p)
 {
     const struct trial *t = p->t;
@@ -260,7 +260,7 @@ static hsort_status run_scatter(const struct part *p)
     return status;
 }
 
-/* The first, the last, and some positions between. */
+/* Select the first, the last, and some positions between. */
 static hsort_status run_select(const struct part *p)
 {
     enum { WANTED = 20 };
@@ -284,8 +284,8 @@ static hsort_status run_select(const struct part *p)
     return status;
 }
 
-/* What hsort_unique() is to find in keys [total], into the images of those outputs that are wanted: whose memory is not NULL.
- * Returns how many keys it keeps. */
+/* Write what hsort_unique() is to find in keys [total] into the images of the outputs that are wanted: their memory is not NULL.
+ * Returns how many keys hsort_unique() keeps on this rank. */
 static int64_t find_runs_slowly(const struct part *p, const unsigned char *keys, size_t bytes, void *const *memory,
                                 struct array *const *out)
 {
@@ -308,7 +308,7 @@ static int64_t find_runs_slowly(const struct part *p, const unsigned char *keys,
     return kept;
 }
 
-/* Of as many keys on each rank as come in; mostly in order. */
+/* Keep unique keys, of as many keys on each rank as come in; mostly they are in order. */
 static hsort_status run_unique(const struct part *p)
 {
     static const char *const names[] = {"keys_out", "counts", "first", "ids"};
@@ -336,7 +336,7 @@ static hsort_status run_unique(const struct part *p)
     return status;
 }
 
-/* What the call came to; what it wrote has been checked. */
+/* Run a trial, and check what the call wrote. Returns the call's status. */
 static hsort_status run_trial(const struct trial *t)
 {
     static hsort_status (*const runs[CALLS])(const struct part *) = {
@@ -404,7 +404,7 @@ static void draw_fields(struct trial *t)
     }
 }
 
-/* The same on every rank. */
+/* Draw a trial, the same on every rank. */
 static struct trial draw_trial(enum call call, uint64_t seed)
 {
     static const size_t sizes[] = {1, 3, 4, 8, 12, 13, 16, 24, 100, 1000};

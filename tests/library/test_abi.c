@@ -1,4 +1,4 @@
-/* What a program that is linked to the shared library counts on, as a list: sizes of public structs and the
+/* What a program that is linked to the shared library relies on, as a list: sizes of public structs and the
  * numbers behind names. test_abi.sh compares it with tests/library/abi.txt. */
 #include <stdio.h>
 #include "hypersort.h"

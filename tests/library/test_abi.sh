@@ -1,6 +1,6 @@
 #!/bin/bash
 # The binary interface is the one that tests/library/abi.txt lists: soname, exported names, sizes of structs, numbers behind
-# names. Who changes it on purpose writes the list anew with `test_abi.sh --update`, and says so in CHANGELOG.md.
+# names. If you change it on purpose, write the list anew with `test_abi.sh --update`, and say so in CHANGELOG.md.
 set -euo pipefail
 
 list=$SOURCE/tests/library/abi.txt

@@ -1,5 +1,5 @@
-/* A rank that is alone asks MPI for nothing but the time: it sorts and checks though its communicators are gone. On more
- * ranks the same calls then fail, on every rank, which proves that the loss is noticed. And a rank that is alone keeps no
+/* A rank that is alone asks MPI for nothing but the time: it sorts and checks although its communicators are gone. On
+ * several ranks the same calls then fail, on every rank, which proves that the loss is noticed. And a rank that is alone keeps no
  * memory for an exchange.
  *
  *     test_alone        the host engine
@@ -28,7 +28,7 @@ static hsort_context *open_context(bool cuda, hsort_exchange exchange)
     return ctx;
 }
 
-/* Any call that communicates over what is no communicator returns an error, which is not to abort the program. */
+/* Take the communicators away: a call that communicates over them returns an error, which must not abort the program. */
 static void cut(hsort_context *ctx)
 {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -42,7 +42,7 @@ struct keys {
     int64_t count;
     size_t bytes;
     enum buffer_kind kind;
-    void *in, *out; /* [bytes] of that kind; the same where the sort is in place */
+    void *in, *out; /* [bytes] of that kind; the same if the sort is in place */
     void *image;    /* [bytes] as they came */
 };
 
@@ -110,7 +110,7 @@ static void sort_alone(hsort_context *ctx, uint64_t *random)
     CHECK(result.count == k.count && result.first_disorder == -1, "%lld keys, disorder at %lld",
           (long long)result.count, (long long)result.first_disorder);
     drop_keys(&k);
-    // An error is told without MPI, too.
+    // An error is reported without MPI, too.
     CHECK(hsort_sort(ctx, k.type, k.order, NULL, 1, NULL) == HSORT_ARGUMENT, "keys at NULL");
     CHECK(strstr(hsort_last_error(ctx), "rank 0 on ") && strstr(hsort_last_error(ctx), "NULL"), "'%s'",
           hsort_last_error(ctx));

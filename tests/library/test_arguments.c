@@ -1,5 +1,5 @@
-/* Misuse of the public interface, by one rank or by all: the same HSORT_ARGUMENT on every rank with a line
- * that names the rank at fault, keys untouched, the context as good as before. And the uses that are easily
+/* Misuse of the public interface, by one rank or by all: every rank gets the same HSORT_ARGUMENT with a line
+ * that names the rank at fault, keys are untouched, and the context is as good as before. And uses that are easily
  * overlooked: two contexts at once, parts of a communicator, a communicator with its ranks in reverse, counts
  * beyond 32 bits, messages of the user's that are under way during a sort. */
 #include <limits.h>
@@ -14,7 +14,7 @@ enum { KEYS = 50, MOST_RANKS = 64, EVERY_RANK = -1 };
 
 static int rank, size;
 
-/* AddressSanitizer, where it is built in, is to let impossible allocations fail as malloc() does. */
+/* AddressSanitizer, if it is built in, must let impossible allocations fail as malloc() does. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -41,7 +41,7 @@ static void check_usable(hsort_context *ctx, const char *after)
           "after %s: other keys", after);
 }
 
-/* The line is the same everywhere and names `wrong_rank`, or some rank for EVERY_RANK. Collective. */
+/* Check that the line is the same everywhere and names `wrong_rank`, or some rank for EVERY_RANK. Collective. */
 static void check_line(const char *line, const char *what, int wrong_rank)
 {
     char first[1024], who[32];
@@ -63,8 +63,7 @@ struct call {
     int64_t count, out_count;
 };
 
-/* X(name, what is changed, whether the rank that did it is known, whether it can be done to hsort_sort() too)
- * */
+/* X(name, what is changed, whether the rank that did it is known, whether it can be done to hsort_sort() too) */
 #define MISUSES(X)                                                                              \
     X("a type beyond the list", c->type = (hsort_type)(HSORT_BF16 + 1), true, true)             \
     X("a negative type", c->type = (hsort_type)-1, true, true)                                  \
@@ -111,7 +110,7 @@ static const struct {
 
 enum { MISUSE_COUNT = sizeof misuses / sizeof misuses[0] };
 
-/* One misuse by `wrong_rank`, or by all. */
+/* Check one misuse by `wrong_rank`, or by all. */
 static void test_misuse(hsort_context *ctx, int which, int wrong_rank, bool in_place)
 {
     _Alignas(16) uint64_t in[KEYS + 2], out[KEYS + 2], kept[KEYS + 2];
@@ -147,7 +146,7 @@ static void test_misuses(hsort_context *ctx)
     }
 }
 
-/* What must be the same on every rank and is not. */
+/* Check arguments that must be the same on every rank and are not. */
 static void test_disagreement(hsort_context *ctx)
 {
     if (size == 1)
@@ -348,7 +347,7 @@ static void test_workspace(hsort_context *ctx)
               bytes <= 655360 + (64 << 20) && hsort_host_workspace(ctx, HSORT_BF16, many, &bytes) == HSORT_OK && bytes == 0,
           "keys of 2 bytes: %zu bytes", bytes);
 
-    // A sort of the largest count that this context has seen keeps no more than was announced, but for small
+    // A sort of the largest count that this context has seen keeps no more than was announced, except for small
     // change.
     enum { LARGE = 1 << 20, SMALL_CHANGE = 4 << 20 };
     uint64_t *keys = calloc(LARGE, sizeof *keys);

@@ -1,6 +1,6 @@
-/* hsort_check_pairs() and hsort_check_records() must find whatever a broken sort could hand out: two values of equal keys that
- * changed places, a bit flipped, an element lost and another doubled, two elements swapped, ties turned round. They must accept
- * what is right, and the answer may not depend on ranks, pieces, engine or memory. The oracle walks the whole array, element by
+/* hsort_check_pairs() and hsort_check_records() must find whatever a broken sort could hand out: two values of equal keys
+ * exchanged, a bit flipped, an element lost and another doubled, two elements swapped, ties reversed. They must accept
+ * a right result, and the answer may not depend on ranks, pieces, engine or memory. The oracle walks the whole array, element by
  * element, compares fields by value, and adds up digests of words that it puts together byte by byte.
  *
  *     test_check_elements        the host engine, also with so little memory that it works on many pieces
@@ -14,7 +14,7 @@
 
 enum { MOST_RANKS = 64, FIELDS = 3, TRIALS = 24, ARRAYS = 3 };
 
-/* A distributed array, the same on every rank. Of records there are no values. */
+/* A distributed array, the same on every rank. Records have no values. */
 struct whole {
     bool pairs;
     hsort_field fields[FIELDS];
@@ -177,7 +177,7 @@ static void draw_fields(struct whole *w)
     }
 }
 
-/* An array of few different keys, so that many are equal, and what belongs to each. */
+/* Draw an array of few different keys, so that many are equal, and what belongs to each key. */
 static struct whole draw_whole(void)
 {
     static const size_t record_sizes[] = {3, 4, 8, 12, 16, 27, 100, 256, 1000},
@@ -231,7 +231,7 @@ static int compare_positions(const void *a, const void *b)
     return found != 0 ? found : (x > y) - (x < y);
 }
 
-/* As a stable sort makes it, with the index. */
+/* Return the array as a stable sort makes it, with the index. */
 static struct whole sort_whole(const struct whole *w)
 {
     struct whole sorted = copy_whole(w);
@@ -261,7 +261,7 @@ static void swap_in(struct whole *w, int which, int64_t a, int64_t b)
 
 enum damage { VALUES_OF_TIES, FLIP, ELEMENTS, LOSE, TIES, DAMAGES };
 
-/* Two neighbours of equal keys that differ in what they carry: the first of them from `from` on, or -1. */
+/* Find the first of two neighbours, from `from` on, that have equal keys and differ in what they carry; -1 if there are none. */
 static int64_t find_ties(const struct whole *w, int64_t from)
 {
     const int payload = w->pairs ? 1 : 0;
@@ -272,7 +272,7 @@ static int64_t find_ties(const struct whole *w, int64_t from)
     return -1;
 }
 
-/* False: there is nothing to damage so. */
+/* Damage an array. False: there is nothing to damage in this way. */
 static bool do_damage(struct whole *w, enum damage damage)
 {
     const int payload = w->pairs ? 1 : 0;
@@ -424,7 +424,7 @@ static void run_context(hsort_engine engine, size_t limit, int threads, uint64_t
     hsort_destroy(&ctx);
 }
 
-/* What another call has left in little memory makes way for a check. */
+/* If there is little memory, what another call has left there makes way for a check. */
 static void check_after_others(void)
 {
     enum { WIDE = 65536, FEW = 4 };
@@ -435,7 +435,7 @@ static void check_after_others(void)
     uint16_t few[100] = {0};
     CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
     options.engine = HSORT_ENGINE_HOST;
-    options.device_memory_limit = 700000; // for what either call takes, not both
+    options.device_memory_limit = 700000; // enough for either call, not for both
     CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
     for (int turn = 0; turn < 2; turn++) {
         CHECK(hsort_sort(ctx, HSORT_U16, HSORT_ASCENDING, few, 100, NULL) == HSORT_OK, "%s",

@@ -1,5 +1,5 @@
-/* The cost model: by hand for small cases; against what both exchanges really send, over as many ranks as this runs on; and
- * what must hold for any number: more keys or slower paths never cost less, nothing overflows. Also that a sort takes the
+/* The cost model: checked by hand for small cases; against what both exchanges really send, over as many ranks as this runs on; and
+ * by rules that must hold for any number: more keys or slower paths never cost less, nothing overflows. Also that a sort takes the
  * exchange that the plan names. */
 #include <float.h>
 #include <math.h>
@@ -14,7 +14,7 @@ static struct comm comm;
 static struct engine *engine;
 /* ---- by hand ----------------------------------------------------------------------------------------------------- */
 
-/* Shares of a round, by whatever place: the largest. */
+/* Return the largest share of a round, in whichever place. */
 static double share_of(const struct cost_network *n, int round)
 {
     const float *share = n->round[round].share;
@@ -70,13 +70,13 @@ static void test_places(void)
         const int there = i == 1 ? COST_FAR : COST_NEAR;
         CHECK(n.round[i].share[there] > 0 && n.round[i].share[1 - there] < 0, "round %d", i);
     }
-    // One node of more ranks than are counted, and of fewer than the power of 2 that the formula takes.
+    // One node, with more ranks than are counted, and with fewer than the power of 2 that the formula takes.
     CHECK(cost_network_count(3000, 3000, &n) == HSORT_OK, "3000 ranks");
     for (int i = 0; i < n.rounds; i++)
         CHECK(n.round[i].share[COST_FAR] < 0 && n.round[i].crossed == 0, "of one node, round %d", i);
 }
 
-/* What crosses, against a count of pairs: of direct each rank sends an equal part to each. Nodes may be filled in part. */
+/* Check what crosses against a count of pairs: by direct each rank sends an equal part to each rank. Nodes may be filled in part. */
 static void test_crossings(void)
 {
     const hsort_exchange all[] = {HSORT_EXCHANGE_DIRECT, HSORT_EXCHANGE_PARTITION, HSORT_EXCHANGE_BITONIC};
@@ -97,11 +97,11 @@ static void test_crossings(void)
             for (int i = 0; i < network.rounds; i++)
                 moved += network.round[i].moved * 8e6;
             const bool packs = 8e6 / size >= TRANSPORT_CHUNK_DEFAULT / 4.0 &&
-                               pairs > 0; // to another rank, a quarter of a message
+                               pairs > 0; // what goes to another rank is at least a quarter of a message
             CHECK(same(plain[0] + 1, 8e6 * pairs / size + 1) &&
                       (packs ? bytes[0] < plain[0] : same(bytes[0] + 1, plain[0] + 1)),
                   "%d ranks, %d to a node: %g of %g", size, per_node, bytes[0], plain[0]);
-            const double fetched = 1 + (size - 1) / 1024.0; // of regions across a boundary both ranks have all
+            const double fetched = 1 + (size - 1) / 1024.0; // of a region across their boundary both ranks fetch all keys
             CHECK(same(plain[1] + 1, plain[0] * fetched + 1) && (bytes[1] < plain[1] || pairs == 0), "partition: %g of %g", bytes[1],
                   plain[1]);
             CHECK((plain[2] > 0) == (pairs > 0) && plain[2] <= moved * (1 + NEARLY) && (per_node > 1 || same(plain[2] + 1, moved + 1)),
@@ -109,7 +109,7 @@ static void test_crossings(void)
         }
 }
 
-/* Codes of 16 bytes have no rate of their own: half of that of keys of 8. */
+/* Codes of 16 bytes have no rate of their own, but half the rate of keys of 8 bytes. */
 static void test_codes(void)
 {
     struct cost_network n;
@@ -165,7 +165,7 @@ static void test_two_ranks(void)
     const hsort_plan_exchange *b = &plan.bitonic, *d = &plan.direct;
     CHECK(same(b->seconds[HSORT_PHASE_H2D], 2) && same(b->seconds[HSORT_PHASE_D2H], 2), "copies");
     CHECK(same(b->seconds[HSORT_PHASE_LOCAL_SORT], 1.001), "sort");
-    // A handshake, probes in two messages, half a shard; all of it merged.
+    // A handshake, probes in two messages, and half a shard; the whole shard is merged.
     CHECK(same(b->messages, 4) && same(b->messages_all, 8), "%g messages, %g in all", b->messages,
           b->messages_all);
     CHECK(same(b->moved_bytes, 8000) && same(b->moved_bytes_largest, 4000), "%g bytes", b->moved_bytes);
@@ -173,7 +173,7 @@ static void test_two_ranks(void)
           b->seconds[HSORT_PHASE_EXCHANGE]);
     CHECK(same(b->seconds[HSORT_PHASE_MERGE], 1.001), "merge %g", b->seconds[HSORT_PHASE_MERGE]);
     CHECK(same(b->total_seconds, 2 + 1.001 + 3 * 0.031 + 4.5 + 1.001 + 2), "total %g", b->total_seconds);
-    // 32 offers, 15 codes and 2 estimates a round: 2000 keys, 126, 8; 9 collectives of one message each, and the transfer.
+    // 32 offers, 15 codes and 2 estimates a round, in rounds of 2000, 126 and 8 keys; 9 collectives of one message each, and the transfer.
     CHECK(same(d->messages, 10) && same(d->messages_all, 20), "%g messages, %g in all", d->messages,
           d->messages_all);
     CHECK(same(d->moved_bytes, 8000) && same(d->moved_bytes_largest, 4000), "%g bytes", d->moved_bytes);
@@ -183,11 +183,11 @@ static void test_two_ranks(void)
     CHECK(same(d->seconds[HSORT_PHASE_MERGE], 1.001), "merge %g", d->seconds[HSORT_PHASE_MERGE]);
     CHECK(plan.exchange == HSORT_EXCHANGE_BITONIC, "2 ranks");
 
-    // A node each: the same over the network.
+    // With a node for each rank, the same goes over the network.
     CHECK(hsort_plan(&rates, 2, 1, HSORT_U64, 2000, &plan) == HSORT_OK, "plan");
     CHECK(same(b->seconds[HSORT_PHASE_EXCHANGE], 3 * 0.071 + 0.07 + 40), "network %g",
           b->seconds[HSORT_PHASE_EXCHANGE]);
-    // Read over the link by the merge: whichever is the slower.
+    // The merge reads over the link: the slower of both counts.
     rates = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC);
     for (int fast = 0; fast < 2; fast++) {
         rates.value[HSORT_RATE_LINK] = fast ? 1e9 : 1000;
@@ -195,16 +195,16 @@ static void test_two_ranks(void)
         CHECK(same(b->seconds[HSORT_PHASE_EXCHANGE], 3 * 0.031 + (fast ? 1.001 : 4.5)), "ipc %g",
               b->seconds[HSORT_PHASE_EXCHANGE]);
         CHECK(same(b->seconds[HSORT_PHASE_MERGE], 0), "ipc: merge %g", b->seconds[HSORT_PHASE_MERGE]);
-        // 3/8 of the sort; the rest of it, or half a shard, and a region's half, with gaps; 8 short messages, 20 steps.
+        // 3/8 of the sort. Then the rest of it, or half a shard and half a region with gaps; 8 short messages, 20 steps.
         const double rest = (fast ? 1.001 * 5 / 8 : 4 * (1 + 1 / 1024.0) * (1 + 31 / 1000.0)) + 8 * 0.03 + 20 * 0.001,
                      *partition = plan.partition.seconds;
         CHECK(same(partition[HSORT_PHASE_LOCAL_SORT], 1.001 * 3 / 8) &&
                   same(partition[HSORT_PHASE_EXCHANGE], rest),
               "partition %g", partition[HSORT_PHASE_EXCHANGE]);
     }
-    // 2 to a node: a quarter of each shard by the link, meanwhile two over the network, of 1000 keys each 64 - log2 1000 + 3.1
-    // bits and 12 bytes of 256 keys; 4 collectives of 2 messages, 4 a peer. A rank fetches 3 of 1024 regions more. 9 batches, of
-    // 128 pieces at most: the network, and a tenth of what the engine does for them, in 9 steps each; the last region.
+    // 2 ranks to a node: a quarter of each shard goes by the link, meanwhile two over the network. Each of 1000 keys takes 64 - log2 1000
+    // + 3.1 bits, and 256 keys 12 bytes more. 4 collectives of 2 messages, 4 messages a peer. A rank fetches 3 of 1024 regions more. 9
+    // batches, of 128 pieces at most: the network, a tenth of what the engine does for them, in 9 steps each, and the last region.
     const double each = (64 - log2(1000) + 3.1) / 8 + 12.0 / 256, short_ones = 20 * 0.07 + 20 * 0.001, fetched = 1 + 3 / 1024.0,
                  busy = fetched * (1.001 * 5 / 8 + 1.001 / 2 + 4 * 4000 / 16000.0) + 9 * 0.009,
                  rest = busy / 10 + 4 / 1024.0 * 1.001 * 5 / 8 + short_ones;
@@ -213,7 +213,7 @@ static void test_two_ranks(void)
     CHECK(same(plan.partition.seconds[HSORT_PHASE_EXCHANGE], fetched * 500 * each / 100 + rest), "nodes: partition %g",
           plan.partition.seconds[HSORT_PHASE_EXCHANGE]);
     CHECK(same(plan.partition.moved_bytes, fetched * 4 * (2000 + 500 * each)), "%g bytes", plan.partition.moved_bytes);
-    // Without ipc one after the other.
+    // Without ipc the link and the network follow one after the other.
     rates.link = HSORT_TRANSPORT_MPI;
     CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK && plan.can_partition, "plan");
     CHECK(same(plan.partition.seconds[HSORT_PHASE_EXCHANGE], fetched * (500 * each / 100 + 2) + rest),
@@ -226,7 +226,7 @@ static void test_two_ranks(void)
           "staged: partition %g", plan.partition.seconds[HSORT_PHASE_EXCHANGE]);
     CHECK(same(plan.partition.moved_bytes, fetched * 4 * 750 * each), "staged: %g bytes", plan.partition.moved_bytes);
     rates.link = HSORT_TRANSPORT_MPI;
-    // A fast network waits for the engine: 5/8 of a sort, half of the keys once more, which are packed and unpacked.
+    // A fast network waits for the engine: 5/8 of a sort, and half of the keys once more, which are packed and unpacked.
     rates.value[HSORT_RATE_NETWORK] = rates.value[HSORT_RATE_LINK] = 1e9;
     CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4000, &plan) == HSORT_OK, "plan");
     CHECK(fabs(plan.partition.seconds[HSORT_PHASE_EXCHANGE] -
@@ -262,7 +262,7 @@ static void test_monotonous(void)
             double before = 0;
             for (int bits = 0; bits <= 62; bits += ranks[r] > 64 && ranks[r] <= COST_COUNTED_MAX ? 8 : 1) {
                 const double now = total_of(&rates, ranks[r], INT64_C(1) << bits, e);
-                // Of few keys fewer are offered as splitters, which may take a round more than twice as many keys.
+                // Of few keys fewer are offered as splitters, so they may take a round more than twice as many keys.
                 CHECK(now >= before * (e == HSORT_EXCHANGE_DIRECT ? 0.75 : 1 - NEARLY),
                       "%d ranks, exchange %d, 2^%d keys: %g after %g", ranks[r], e, bits, now, before);
                 before = now;
@@ -301,7 +301,7 @@ static void test_choices(void)
         CHECK(hsort_plan(&rates, ranks, 8, HSORT_U64, ranks * (INT64_C(1) << 28), &plan) == HSORT_OK &&
                   plan.exchange == (ranks <= 128 ? HSORT_EXCHANGE_PARTITION : HSORT_EXCHANGE_DIRECT),
               "%d ranks and many keys", ranks);
-    // Where memory does for the other exchanges alone, one of them runs, in one pass; partition leaves no gaps if these lack room.
+    // If memory suffices only for the other exchanges, one of them runs, in one pass; partition leaves no gaps if these lack room.
     CHECK(hsort_plan(&rates, 8, 8, HSORT_U64, INT64_C(1) << 32, &plan) == HSORT_OK, "plan");
     const double all = plan.engine_bytes, b = plan.shard_bytes, room[] = {all, all - b / 32, all - b / 32 - 1, 2.32 * b, 2 * b};
     for (int i = 0; i < 5; i++) {
@@ -315,7 +315,7 @@ static void test_choices(void)
     CHECK(hsort_plan(&rates, 2, 8, HSORT_U64, 4000000, &plan) == HSORT_OK && plan.passes == 2 &&
               plan.host_bytes > 16e6 && plan.host_bytes < 16e6 + 8e6,
           "small slots: %lld passes, %g bytes", (long long)plan.passes, plan.host_bytes);
-    // A rank alone does with less scratch: of its plan no part is beyond the limit, from all that it would like to the least.
+    // A rank that is alone does with less scratch: its plan stays within the limit, from all that the rank would like to the least.
     for (int kind = HSORT_ENGINE_HOST; kind <= HSORT_ENGINE_CUDA; kind++) {
         CHECK(hsort_rates_init(&rates, sizeof rates, (hsort_engine)kind, HSORT_TRANSPORT_AUTO) == HSORT_OK &&
                   hsort_plan(&rates, 1, 8, HSORT_U64, 1 << 24, &plan) == HSORT_OK &&
@@ -332,7 +332,7 @@ static void test_choices(void)
                   plan.engine_bytes);
         }
     }
-    // On the host steps take next to no time: there the rounds of the network are left from some thousand keys a rank on.
+    // On the host steps take next to no time: there the rounds of the network are not taken from some thousand keys a rank on.
     CHECK(hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO) == HSORT_OK,
           "rates");
     for (int bits = 0; bits <= 30; bits++)

@@ -1,11 +1,11 @@
-/* What the cost model says of `direct`, beside sums that are made here by hand: of keys too few to be packed, and of packed ones; on even
- * and on uneven nodes. */
+/* What the cost model says about `direct`, against sums that are made here by hand: for keys too few to be packed, and for packed keys;
+ * on even and on uneven nodes. */
 #include <math.h>
 #include "mpi/exchange/splitters.h"
 #include "tests/support/odd_rates.h"
 #include "tests/support/ranks.h"
 
-/* What direct takes of so many ranks, 2 to a node, beside its splitters. */
+/* Return the seconds that direct takes on so many ranks, 2 to a node, without its splitters. */
 static double direct_seconds(const hsort_rates *rates, int ranks, int64_t keys, hsort_plan_result *plan)
 {
     const int64_t each = keys / ranks;
@@ -17,8 +17,9 @@ static double direct_seconds(const hsort_rates *rates, int ranks, int64_t keys, 
            rounds * probes * 48 / 100.0;
 }
 
-/* 4 ranks, 2 to a node, 2^20 keys of 8 bytes each. Each rank sends a quarter to each: two cross the network, packed, one goes by the link.
- * Through host memory that is packed too. 3 ranks, so uneven nodes: two of a node send to each other one after the other. */
+/* 4 ranks, 2 to a node, 2^20 keys of 8 bytes each. Each rank sends a quarter to each other rank: two quarters cross the network, packed,
+ * and one goes by the link. Through host memory that one is packed, too. Then 3 ranks, so nodes are uneven: the two ranks of a node send
+ * to each other one after the other. */
 static void test_direct_packed(void)
 {
     enum { KEYS_EACH = 1 << 20 };
@@ -37,7 +38,7 @@ static void test_direct_packed(void)
     took = direct_seconds(&rates, 3, 3 * KEYS_EACH, &plan);
     const double third = KEYS_EACH / 3.0;
     CHECK(same(took, 2 * third * packed / 100 + 0.07 + 2 * (0.5 + 8 * third / 1000) + 2 * 8 * third / 16000 + 0.001), "uneven: %g", took);
-    // A fast network waits for what packs: four times the bytes that are packed.
+    // A fast network waits for the packing, which takes as long as four times the bytes that are packed.
     rates.value[HSORT_RATE_NETWORK] = 1e9;
     CHECK(hsort_plan(&rates, 4, 2, HSORT_U64, 4 * KEYS_EACH, &plan) == HSORT_OK, "plan");
     CHECK(plan.direct.seconds[HSORT_PHASE_EXCHANGE] > 4 * 8 * 2 * quarter / 16000, "fast: %g",
@@ -70,7 +71,7 @@ static void test_direct(void)
     }
 }
 
-/* Of very many ranks AUTO takes what the model says is cheaper, or loses little. */
+/* With very many ranks AUTO takes what the model says is cheaper, or loses little. */
 static void test_many_ranks(void)
 {
     hsort_plan_result plan = {.struct_size = sizeof plan};

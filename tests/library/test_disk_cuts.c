@@ -1,13 +1,13 @@
 /* The cuts of runs that lie in a store (src/library/disk_cuts.h): exact in the order by (key, run, position), against a sort of all
  * keys; and what they cost. Costs are counted, not timed: messages by functions that stand before MPI's own (PMPI), reads by the
- * store, which is memory that every rank has all of.
+ * store, which is memory that every rank has in full.
  *
  *     messages   as many as the fences take, however many cuts there are and however little memory the ranges may have
- *     bytes      each fence once, and of each cut two blocks of each run, and three, at most, all ranks together
- *     memory     what the search was told, however much lies between fences: as malloc() counts it at each read
+ *     bytes      each fence once; for each cut two blocks of each run, and at most three, by all ranks together
+ *     memory     what the search was allowed, however much lies between fences: as malloc() counts it at each read
  *
  *     test_disk_cuts             drawn cases, and one of 300 runs
- *     test_disk_cuts RUNS        one of so many runs; prints its counts and seconds */
+ *     test_disk_cuts RUNS        one case with RUNS runs; prints its counts and seconds */
 #include "src/library/disk_cuts.h"
 #include "src/library/disk_plan.h"
 #include "src/library/element_order.h"
@@ -83,7 +83,7 @@ static int64_t memory_in_use(void)
     return (int64_t)(facts.uordblks + facts.hblkhd);
 }
 
-/* element [width] = one with that key: bare, or its halves in what else is zero. */
+/* element [width] = an element with that key: the bare key, or the halves of the key among zeros. */
 static void put_element(uint64_t key, size_t width, char *element)
 {
     const uint32_t upper = (uint32_t)(key >> 32), lower = (uint32_t)key;
@@ -128,7 +128,7 @@ static int compare_keys(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The same on every rank. `different`: of so many keys; 0: of any. follow: runs follow each other. */
+/* Make runs, the same on every rank. `different`: how many different keys; 0: any. follow: runs follow each other. */
 static void make_runs(struct memory_store *store, size_t width, int64_t parts, int64_t part, int64_t last,
                       int64_t fence, uint64_t different, bool follow, uint64_t seed)
 {
@@ -227,7 +227,7 @@ static bool are_right(const struct memory_store *store, const int64_t *cuts)
 
 /* ---- Cases --------------------------------------------------------------------------------------------------------------- */
 
-/* What all ranks have read must not be more than the cuts need; what a rank has sent, not more than its fences do. */
+/* All ranks together must not have read more than the cuts need; a rank must not have sent more messages than its fences need. */
 static void check_cost(const struct memory_store *store, const char *text)
 {
     const struct run_plan *plan = &store->plan;
@@ -289,7 +289,7 @@ static void run_drawn(uint64_t seed)
     }
 }
 
-/* Ranges that hold many times the memory. What is read at once, by each thread, comes besides, and tables. */
+/* Search ranges that hold many times the memory. What each thread reads at once comes on top, and so do tables. */
 static void run_large(size_t width, int64_t parts, int64_t part, int64_t fence, uint64_t seed)
 {
     enum { BYTES = 1 << 20, PIECE = 64 << 10, OF_RUN = 1 << 10, READERS = 4 };
@@ -312,7 +312,7 @@ static void run_large(size_t width, int64_t parts, int64_t part, int64_t fence, 
     free(cuts);
 }
 
-/* A read that fails on one rank: all have the error and its line, and none waits. */
+/* If a read fails on one rank, all ranks have the error and its line, and none waits. */
 static void run_failing(uint64_t seed)
 {
     struct memory_store store;

@@ -1,10 +1,10 @@
-/* Sorts by way of a store (src/library/disk_passes.h) that end before their end, or whose store is damaged.
+/* Sorts by way of a store (src/library/disk_passes.h) that end too early, or whose store is damaged.
  *
  *     test_disk_failures          stopped or failed at a drawn place, then again on other ranks: what is kept is not made again;
  *                                 damage between the passes, in kept runs, fences and facts: it is found, or does no harm
  *     test_disk_failures faults   each passage of each fault site, and each call of the store and the streams, failing on the
  *                                 first, a middle and the last rank
- *     test_disk_failures cuda     as without, on the cuda engine */
+ *     test_disk_failures cuda     the same as without an argument, on the cuda engine */
 #include "tests/library/disk_case.h"
 #include "tests/support/order.h"
 
@@ -17,7 +17,7 @@ static int64_t trials, found, harmless;
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
 
-/* Small: each passage of a fault is a sort. Half of them with fences at a few elements. */
+/* Draw a small case, because each passage of a fault is a sort. Half of the cases have fences at every few elements. */
 static struct disk_case draw_case(bool is_records, uint64_t *random)
 {
     const uint64_t parts = 2 + check_random(random) % 14;
@@ -48,7 +48,7 @@ static struct disk_case draw_case(bool is_records, uint64_t *random)
     return c;
 }
 
-/* One rank, all in the other order, some: contexts take long to make. */
+/* Open all groups at once, because contexts take long to make: all ranks, one rank, all in the other order, some. */
 static void open_groups(uint64_t *random)
 {
     groups[0] = disk_group_open(0, size, false, engine, 1);
@@ -69,7 +69,7 @@ static const struct disk_group *draw_group(uint64_t *random)
 
 /* ---- Again, on other ranks -------------------------------------------------------------------------------------- */
 
-/* A call that may end early made no part that was kept: disk_store.c looks. And what was kept is kept. */
+/* A call that may end early made no part again that was kept (disk_store.c looks), and what was kept is still kept. */
 static void check_kept(const struct disk_made *before, const struct disk_made *after)
 {
     CHECK(after->kept_runs == before->kept_runs + after->runs &&
@@ -80,7 +80,7 @@ static void check_kept(const struct disk_made *before, const struct disk_made *a
           disk_text);
 }
 
-/* A call in which a drawn rank stops, or fails, at a drawn place: or not, if that is never reached. */
+/* Make a call in which a drawn rank stops, or fails, at a drawn place; or does not, if that place is never reached. */
 static void run_to_some_place(const struct disk_case *c, const struct disk_group *group, bool stops,
                               uint64_t *random)
 {
@@ -162,7 +162,7 @@ static void test_less_memory(uint64_t *random)
 enum damage {
     DAMAGE_BYTE,      /* of an element of a run */
     DAMAGE_SWAP,      /* two elements of a run change places */
-    DAMAGE_TURN,      /* a run from its end to its beginning */
+    DAMAGE_TURN,      /* a run is reversed */
     DAMAGE_FENCES,    /* anything */
     DAMAGE_ONE_FENCE, /* a bit */
     DAMAGE_ZEROS,     /* a run and its fences, as after a power failure */
@@ -185,7 +185,7 @@ static void swap_elements(char *elements, size_t bytes, int64_t a, int64_t b)
     }
 }
 
-/* Between the passes, by one rank. */
+/* Damage a run between the passes; one rank calls this. */
 static void do_harm(const struct disk_case *c, void *user)
 {
     const struct harm *harm = user;
@@ -227,8 +227,8 @@ static bool is_found(hsort_status status, const struct stream_check *check)
            memcmp(check->after.fingerprint, check->before.fingerprint, sizeof check->before.fingerprint) != 0;
 }
 
-/* Whoever is told that all is well has the right result. But of records whose places were exchanged a check does not see which of
- * two with equal keys comes first. */
+/* A caller that is told that all is well must have the right result. But if records exchange places, a check does not see which of two
+ * with equal keys comes first. */
 static void test_damage(enum damage kind, uint64_t *random)
 {
     struct stream_check check;
@@ -249,7 +249,7 @@ static void test_damage(enum damage kind, uint64_t *random)
     harmless += !is_seen;
 }
 
-/* A part is kept whose facts are wrong in one word; the other parts are made. */
+/* All parts are made and kept; the facts of one part are wrong in one word. */
 static void test_lies(uint64_t *random)
 {
     struct stream_check check;
@@ -288,7 +288,7 @@ static void lose_run(const struct disk_case *c, void *user)
     disk_lose(*(int64_t *)user);
 }
 
-/* A run is gone between the passes: nothing is written, and the next call makes it again, and no other. */
+/* If a run is gone between the passes, nothing is written, and the next call makes this run again, and no other. */
 static void test_lost(uint64_t *random)
 {
     struct stream_check check;
@@ -313,7 +313,7 @@ static void test_lost(uint64_t *random)
 /* ---- Each failure ----------------------------------------------------------------------------------------------- */
 
 #ifdef HSORT_FAULTS
-/* A sort in memory, by the context in which another one has failed. */
+/* Sort in memory, with the context in which another sort has failed. */
 static void check_context(void)
 {
     uint64_t keys[3] = {(uint64_t)rank + 7, 5, 9};
@@ -322,7 +322,7 @@ static void check_context(void)
           "%s: afterwards: %s", faults_case, hsort_last_error(all.ctx));
 }
 
-/* After a call with a failure on one rank: all have it, and the same store and context finish the sort. */
+/* After a call with a failure on one rank, all ranks have the failure, and the same store and context finish the sort. */
 static void check_after_failure(const struct disk_case *c, hsort_status status, bool reached, int failing,
                                 const struct disk_made *before)
 {
@@ -334,7 +334,7 @@ static void check_after_failure(const struct disk_case *c, hsort_status status, 
     disk_check_agreed(&all, status);
     CHECK((status != HSORT_OK) == reached, "%s: reached %d, status %d: %s", faults_case, reached, (int)status,
           hsort_last_error(all.ctx));
-    if (status != HSORT_OK && status != HSORT_STOPPED) // the sort was left by all
+    if (status != HSORT_OK && status != HSORT_STOPPED) // all ranks have left the sort
         CHECK(strncmp(hsort_last_error(all.ctx), who, strlen(who)) == 0, "%s: '%s'", faults_case,
               hsort_last_error(all.ctx));
     check_context();
@@ -347,7 +347,7 @@ static const char *name_of(bool is_site, int what)
     return is_site ? fault_word((enum fault_site)what) : disk_op_names[what];
 }
 
-/* Of the failure of a site, or of a call; `status` where it may be any. */
+/* Return the status that a failure of a site, or of a call, must have; `status` if it may be any. */
 static hsort_status status_of(bool is_site, int what, hsort_status status)
 {
     if (!is_site)
@@ -355,7 +355,7 @@ static hsort_status status_of(bool is_site, int what, hsort_status status)
     return what == FAULT_MPI ? HSORT_MPI : what == FAULT_ALLOC ? HSORT_HOST_MEMORY : status;
 }
 
-/* One passage of a fault site, or of a call of the double. Returns, on every rank, whether it was reached. */
+/* Fail one passage of a fault site, or one call of the double. Returns, on every rank, whether it was reached. */
 static bool fail_once(const struct disk_case *c, bool is_site, int what, int failing, int nth)
 {
     struct stream_check check;

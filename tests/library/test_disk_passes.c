@@ -1,6 +1,7 @@
-/* Keys and records that are sorted by way of a store of runs (src/library/disk_passes.h), each byte against a slow sort: counts
- * around the number of runs, which is 1 to 200, any type, order and distribution, elements of 5 to 65536 bytes by several fields
- * with many ties, the least memory that does and less; fences from one at each element to none, equal keys over every border.
+/* Keys and records that are sorted by way of a store of runs (src/library/disk_passes.h), compared byte for byte with a slow sort:
+ * counts around the number of runs, which is 1 to 200; any type, order and distribution; elements of 5 to 65536 bytes by several
+ * fields with many ties; the least memory that suffices, and less; fences from one at each element to none; equal keys over every
+ * border.
  *
  *     test_disk_passes        the host engine, cases drawn by a seed for some seconds
  *     test_disk_passes all    the host engine, the whole matrix
@@ -24,7 +25,7 @@ static int64_t key_cases, record_cases;
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
 
-/* Counts around that of the runs; and many, so that runs have many fences. */
+/* Draw a count around the number of runs, or a large count, so that runs have many fences. */
 static int64_t draw_total(const struct disk_case *c, uint64_t *random)
 {
     const int64_t parts = c->parts > 0 ? c->parts : size, most = (int64_t)(DISK_MOST_BYTES / 2 / c->bytes),
@@ -35,7 +36,7 @@ static int64_t draw_total(const struct disk_case *c, uint64_t *random)
     return total < 1 ? 1 : total > most ? most : total;
 }
 
-/* The sizes of an earlier call, so that fences lie as near or as far as we like; parts as large as each rank has room for. */
+/* Draw the sizes of an earlier call, so that fences lie at any distance; parts are as large as each rank has room for. */
 static void draw_kept_plan(struct disk_case *c, uint64_t *random)
 {
     const int64_t parts = c->parts > 1 ? c->parts : 1 + (int64_t)(check_random(random) % 20);
@@ -58,7 +59,7 @@ static struct disk_case make_keys(hsort_type type, hsort_order order, int64_t pa
     return c;
 }
 
-/* Fields that have room for each other in a key of 16 bytes, anywhere in a record. */
+/* Draw fields that fit into a key of 16 bytes together, anywhere in a record. */
 static void draw_fields(struct disk_case *c, uint64_t *random)
 {
     const int most = c->bytes < LONGEST_KEY ? (int)c->bytes : LONGEST_KEY;
@@ -112,7 +113,7 @@ static void run_case(const struct disk_case *c, const struct disk_group *group)
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
-/* What the line says that -S would do. */
+/* Return the size of which the line says that it would do, as -S. */
 static size_t size_in_line(void)
 {
     char word[32] = "";
@@ -135,7 +136,8 @@ static void check_refusal(const struct disk_case *c, hsort_status status)
     disk_check_agreed(&all, status);
 }
 
-/* Too little, then as much as the line says, which does; then the least of all, by halving, which makes the most runs. */
+/* Sort with too little memory, then with as much as the line says, which must do; then find the least memory that does, by halving. It
+ * makes the most runs. */
 static void test_memory(struct disk_case c)
 {
     struct stream_check check;
@@ -169,7 +171,7 @@ static void test_memory(struct disk_case c)
 
 /* ---- All of it -------------------------------------------------------------------------------------------------- */
 
-/* Cuts inside of equal keys of many runs: all keys are one value, or two, with fences that tell nothing. */
+/* Cuts lie inside equal keys of many runs: all keys are one value, or two, with fences that tell nothing. */
 static void test_equal_keys(uint64_t seed)
 {
     for (int different = 1; different <= 2; different++)
@@ -189,7 +191,7 @@ static void test_equal_keys(uint64_t seed)
         }
 }
 
-/* Parts of more bytes than are moved at a time. */
+/* Sort with parts of more bytes than are moved at a time. */
 static void test_long_parts(uint64_t seed)
 {
     struct disk_case c = make_keys(HSORT_U64, HSORT_ASCENDING, 1, seed);

@@ -1,8 +1,8 @@
 /* Records, pairs and indices of arrays that do not fit into engine memory: two passes, against the same call in memory, byte
  * for byte. Contexts have limits for slots of a few elements up to some hundred, so that a rank has up to 200 runs; layouts
- * before and after leave ranks with nothing, or with everything. Keys have 1 to 16 bytes, in up to 8 fields; in half of the
- * cases a few keys are all there are, so that ties go through every run and over every border. Inputs must be as they were, but
- * where they may be overwritten; arrays lie between canaries.
+ * before and after leave ranks with nothing, or with everything. Keys have 1 to 16 bytes, in up to 8 fields. In half of the
+ * cases there are only a few different keys, so that ties go through every run and over every border. Inputs must be unchanged,
+ * except where they may be overwritten; arrays lie between canaries.
  *
  *     test_element_passes        the host engine, cases drawn by a seed for some seconds
  *     test_element_passes all    the host engine, each call, length of the key, size and number of runs
@@ -49,7 +49,7 @@ struct guarded {
     size_t length;
 };
 
-/* What one call has. An output may be an input: its `bytes` are, and its memory is NULL. */
+/* What one call has. An output may be an input: then its `bytes` are the input's, and its memory is NULL. */
 struct arrays {
     struct guarded in[ARRAYS], out[2];
 };
@@ -71,7 +71,7 @@ static hsort_context *open_context(size_t limit, bool overwrites, bool reads)
     options.transport = HSORT_TRANSPORT_STAGED;
     options.shared_memory = reads ? HSORT_CHOICE_AUTO : HSORT_CHOICE_OFF;
     options.exchange = HSORT_EXCHANGE_DIRECT;
-    options.threads = 1; // the workspace of more would be most of the memory
+    options.threads = 1; // the workspace of more threads would be most of the memory
     options.device_memory_limit = limit;
     options.overwrite_input = overwrites;
     if (hsort_create(MPI_COMM_WORLD, &options, &ctx) != HSORT_OK) {
@@ -81,7 +81,7 @@ static hsort_context *open_context(size_t limit, bool overwrites, bool reads)
     return ctx;
 }
 
-/* Bytes of what travels in two passes. */
+/* Return the bytes of an element as it travels in two passes. */
 static size_t element_bytes(const struct test_case *c)
 {
     switch (c->call) {
@@ -94,7 +94,7 @@ static size_t element_bytes(const struct test_case *c)
     }
 }
 
-/* Engine memory for four slots, two codes of each element of one, and the workspace to sort these. */
+/* Return engine memory for four slots, two codes of each element of one slot, and the workspace to sort these codes. */
 static size_t limit_for(const struct test_case *c)
 {
     size_t keys_too;
@@ -140,7 +140,7 @@ static unsigned char *make_records(const struct test_case *c)
     for (size_t i = 0; i < POOL * bytes; i++)
         pool[i] = (unsigned char)check_random(&random);
     for (size_t i = 1; i < POOL && c->seed % 2;
-         i++) { // keys that differ in a byte of some field, be it the last one
+         i++) { // keys that differ in a byte of some field, perhaps the last one
         const hsort_field *field = &c->fields[check_random(&random) % (uint64_t)c->field_count];
         memcpy(pool + i * bytes, pool, bytes);
         pool[i * bytes + field->offset + check_random(&random) % order_field_bytes(field)] ^=
@@ -158,7 +158,7 @@ static unsigned char *make_records(const struct test_case *c)
     return records;
 }
 
-/* A field of all records, or the records. */
+/* Make an array of a field of all records, or of the records. */
 static struct guarded array_of(const struct test_case *c, const unsigned char *records,
                                const hsort_field *field, enum buffer_kind kind)
 {
@@ -237,7 +237,7 @@ static hsort_status call_it(const struct test_case *c, hsort_context *ctx, const
     }
 }
 
-/* At least so many runs and segments as slots of all memory would make. */
+/* Check that there are at least as many runs and segments as slots that take all memory would make. */
 static void check_stats(const struct test_case *c, hsort_context *ctx)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
@@ -318,7 +318,7 @@ static hsort_field draw_number(uint64_t *random, bool bare)
                          .big_endian = !bare && check_random(random) % 3 == 0};
 }
 
-/* Fields of key_bytes together, of a record that has room for each of them. */
+/* Draw fields that have key_bytes together, of a record that has room for each of them. */
 static void draw_fields(struct test_case *c, int key_bytes, uint64_t *random)
 {
     for (int left = key_bytes; left > 0; c->field_count++) {
@@ -341,7 +341,7 @@ static void draw_fields(struct test_case *c, int key_bytes, uint64_t *random)
     c->key_bytes = key_bytes;
 }
 
-/* Elements of an average rank: for about `runs` runs, and too many for one pass. All of them may lie on one rank. */
+/* Return the elements of an average rank: for about `runs` runs, and too many for one pass. All elements may lie on one rank. */
 static int64_t elements_for(const struct test_case *c, int64_t runs)
 {
     const int64_t most = 300 / size > 6 ? 300 / size : 6, wanted = c->slot * (runs < most ? runs : most);
@@ -349,8 +349,8 @@ static int64_t elements_for(const struct test_case *c, int64_t runs)
     return wanted > too_many ? wanted : too_many;
 }
 
-/* A slot of which a rank with all elements has runs enough: 512. What one pass lacks memory for grows with the workspace,
- * which is large beside a few elements. On a GPU it is so from some thousand keys on. */
+/* Draw a slot so large that 512 runs are enough for a rank with all elements. What one pass lacks memory for grows with the
+ * workspace, which is large beside a few elements. On a GPU it is so from some thousand keys on. */
 static int64_t draw_slot(const struct test_case *c, uint64_t *random)
 {
     size_t for_one;
@@ -360,7 +360,7 @@ static int64_t draw_slot(const struct test_case *c, uint64_t *random)
     return engine == HSORT_ENGINE_CUDA ? INT64_C(16384) << drawn % 3 : least + drawn;
 }
 
-/* slot 0: a drawn one. */
+/* slot 0: a slot is drawn. */
 static struct test_case make_case(enum call call, int key_bytes, size_t record_bytes, int64_t slot,
                                   int64_t runs, uint64_t seed)
 {
@@ -376,7 +376,7 @@ static struct test_case make_case(enum call call, int key_bytes, size_t record_b
     } else {
         draw_fields(&c, key_bytes, &random);
     }
-    // On a GPU from the size on from which the workspace is as large as for any other few keys.
+    // On a GPU slots begin at the size from which on the workspace is as large as for any other few keys.
     c.slot = slot > 0 ? slot : draw_slot(&c, &random);
     c.few_keys = check_random(&random) % 2;
     c.in_place = call != COLUMNS && check_random(&random) % 3 == 0;
@@ -432,7 +432,7 @@ static int run_drawn(uint64_t seed, int number, double seconds)
 
 static int run_matrix(uint64_t seed, int number)
 {
-    static const size_t sizes[] = {1, 7, 16, 100, 300, LARGEST}; // the last of records and values alone
+    static const size_t sizes[] = {1, 7, 16, 100, 300, LARGEST}; // the last only for records and values
     static const int64_t runs[] = {6, 17, 200};
     for (int call = 0; call < CALLS; call++)
         for (int key = 0; key < KEY_LENGTHS; key++)
@@ -447,11 +447,11 @@ static int run_matrix(uint64_t seed, int number)
     return number;
 }
 
-/* One context: what fits in one pass, before and after what does not; and bare keys between. */
+/* One context sorts what fits in one pass, before and after what does not, and bare keys between. */
 static void test_by_turns(uint64_t seed)
 {
     struct test_case c = make_case(RECORDS, 16, 40, 8000, 10, seed | 1);
-    c.few_keys = true; // that differ in a byte, since the seed is odd
+    c.few_keys = true; // they differ in a byte, because the seed is odd
     c.overwrites = false;
     hsort_context *ctx = open_context(limit_for(&c), false, true);
     for (int turn = 0; turn < 3; turn++) {
@@ -469,14 +469,14 @@ static void test_by_turns(uint64_t seed)
     hsort_destroy(&ctx);
 }
 
-/* Slots of more bytes than a thread moves at a time: chunks cut elements that are joined from two arrays. */
+/* Slots have more bytes than a thread moves at a time: chunks cut elements that are joined from two arrays. */
 static void test_long_slots(uint64_t seed)
 {
     const struct test_case c = make_case(PAIRS, 8, 1001, 3000, 6, seed);
     run_in_own_context(&c);
 }
 
-/* Too little memory for any slots: one line, and arrays as they were; and counts that do not go together. */
+/* With too little memory for any slots there is one line, and arrays are as they were. Also counts that do not go together. */
 static void test_refusals(void)
 {
     enum { COUNT = 20000, BYTES = 24 };
@@ -502,7 +502,7 @@ static void test_refusals(void)
     free(before);
 }
 
-/* What a call on larger arrays has left counts as free memory, and does for a call that needs all of it in one pass. */
+/* What a call on larger arrays has left counts as free memory, and suffices for a call that needs all of it in one pass. */
 static void test_left_memory(void)
 {
     enum { COUNT = 2000, LARGER = 6000, BYTES = 40, STEP = 32 << 10 };

@@ -1,6 +1,6 @@
-/* hsort_get_stats() after each call on elements: counts, bytes between ranks, which are known beforehand where an index says who
- * sends what, and times, which belong to the phases that there were and add up to no more than the whole. All ranks are told the same.
- */
+/* hsort_get_stats() after each call on elements: counts; bytes between ranks, which are known beforehand if an index says who
+ * sends what; and times, which belong to the phases that there were and add up to no more than the whole. All ranks must get the
+ * same answer. */
 #include <stddef.h>
 #include "hypersort.h"
 #include "src/library/trace_file.h"
@@ -10,13 +10,13 @@ enum { EACH = 3001, VALUE_BYTES = 24 };
 
 static int rank, size;
 static hsort_context *ctx;
-static bool by_rounds; /* it moves keys by bitonic */
-static bool copies;    /* ctx does: all arrays, to its engine's memory and back */
+static bool by_rounds; /* ctx moves keys by bitonic */
+static bool copies;    /* ctx copies all arrays to its engine's memory and back */
 static uint64_t keys[EACH], sorted[EACH];
 static int64_t found[EACH], turned[EACH];
 static unsigned char values[EACH * VALUE_BYTES], moved[EACH * VALUE_BYTES];
 
-/* All but `rounds` is the same on every rank. */
+/* Everything except `rounds` is the same on every rank. */
 static void compare_ranks(const hsort_stats *stats, const char *call)
 {
     const size_t begin = offsetof(hsort_stats, seconds), bytes = offsetof(hsort_stats, engine) - begin;
@@ -28,7 +28,7 @@ static void compare_ranks(const hsort_stats *stats, const char *call)
           "%s: rank %d has other statistics than rank 0", call, rank);
 }
 
-/* What the ranks keep of their own makes up what all are told. */
+/* The ranks' own statistics must make up what all ranks are told. */
 static void compare_own(const hsort_stats *stats, const char *call)
 {
     double own[HSORT_PHASES], largest[HSORT_PHASES];
@@ -40,7 +40,7 @@ static void compare_own(const hsort_stats *stats, const char *call)
           "%s: of all ranks' own statistics others come, %lld bytes", call, (long long)all);
 }
 
-/* What must hold of any call that has gone well; returns what there is. */
+/* Check what must hold for any call that has gone well. Returns its statistics. */
 static hsort_stats look(hsort_status status, const char *call, int64_t count)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
@@ -72,7 +72,7 @@ static void has(const hsort_stats *stats, const char *call, hsort_phase phase, b
           stats->seconds[phase]);
 }
 
-/* Elements of all ranks that an index lets cross from one rank to another. */
+/* Count the elements of all ranks that an index lets cross from one rank to another. */
 static int64_t crossing(const int64_t *index)
 {
     int64_t own = 0, all;
@@ -147,7 +147,7 @@ static void check_others(void)
     CHECK(stats.moved_bytes == 0, "unique: %lld bytes", (long long)stats.moved_bytes);
 }
 
-/* A call that fails, and a check, leave what there is. */
+/* A call that fails, and a check, leave the statistics as they are. */
 static void check_kept(void)
 {
     hsort_stats before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};

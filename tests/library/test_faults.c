@@ -1,20 +1,20 @@
 /* Every step that can fail is made to fail, one at a time, through the public interface: each fault site of the library on
  * the first, a middle and the last rank, at its first passage, its second, and so on until one is never reached. Each time
- * every rank gets the same status and the same line, which names the rank that failed; nobody waits for ever; keys survive
+ * every rank gets the same status and the same line, which names the rank that failed; nobody waits forever; keys survive
  * what they are promised to survive; the context can be destroyed, and the next one sorts.
  *
  *     test_faults          the host engine
  *     test_faults cuda     the cuda engine
  *     test_faults_ipc ipc  the host engine with memory that other ranks map; needs shared_engine.c
  *     test_faults passes   the host engine with so little memory that keys are sorted in two passes
- *     test_faults element_passes  the same of records and of an index
+ *     test_faults element_passes  the same for records and for an index
  *     test_faults_nodes messages  partition between virtual nodes: while batches come by message, packed
- *     test_faults_mixed mixed     the same, with ipc inside of nodes; some passages, drawn by a seed; empty shards and records, too
- *     test_faults types    keys of 2 bytes, which are counted, in pieces and not; and those of 16, whose keys are carried along
+ *     test_faults_mixed mixed     the same, with ipc inside nodes; some passages, drawn by a seed; empty shards and records, too
+ *     test_faults types    keys of 2 bytes, which are counted, in pieces and not; and keys of 16, whose keys are carried along
  *     test_faults_ipc pairs       pairs and records that go with their keys, by partition; _nodes: by message, packed
  *     test_faults records  what travels with keys: pairs to other counts and in place, records in place in two rounds, a scatter, unique
  *
- * Under AddressSanitizer and with a HYPERSORT_SEED some of the passages, drawn by it. */
+ * Under AddressSanitizer, and with a HYPERSORT_SEED, only some of the passages are tried, drawn by the seed. */
 #include "kernels/engine.h"
 #include "tests/support/faults.h"
 #include "hypersort.h"
@@ -39,9 +39,9 @@ static hsort_choice shared;     /* memory of ranks of a node, of all contexts */
 static hsort_type key_type = HSORT_U64; /* of sorts of bare keys; narrower ones lie in the first bytes of the arrays */
 static int steps_most = 1;      /* from one passage that fails to the next; more than 1: drawn */
 static uint64_t random_state;   /* of those draws, the same on all ranks */
-static bool by_one_field;       /* records are sorted, which then go with it where partition is asked for */
-static bool stops;              /* each sort, at its safe point */
-static uint64_t values = 1000;  /* of the keys: where they are few, partition writes them anew */
+static bool by_one_field;       /* records are sorted by one field, and go with it if partition is asked for */
+static bool stops;              /* each sort is asked to stop, at its safe point */
+static uint64_t values = 1000;  /* of the keys: if they are few, partition writes them anew */
 
 /* What is done with a fault armed. */
 enum deed { DEED_CREATE, DEED_CHECK, DEED_SORT, DEED_SORT_TO, DEED_RECORDS, DEED_PAIRS, DEED_SCATTER, DEED_UNIQUE,
@@ -63,8 +63,8 @@ struct keys {
     _Alignas(16) uint64_t in[MOST_KEYS], kept[MOST_KEYS], out[MOST_KEYS];
 };
 
-/* Even shards for a sort in place. For the other, nearly all keys come from the first rank and go to the last, so that
- * keys are dealt out anew before and after the exchange. */
+/* Make even shards for a sort in place. For a sort to other counts, nearly all keys come from the first rank and go to the last, so
+ * that keys are dealt out anew before and after the exchange. */
 static void make_keys(struct keys *keys, enum deed deed)
 {
     uint64_t random = (uint64_t)rank + 1;
@@ -114,8 +114,8 @@ static hsort_status check_order(hsort_context *ctx, const uint64_t *keys, int64_
     return hsort_check(ctx, key_type, order, keys, count, NULL, result);
 }
 
-/* Records of two keys, in place, by both of them: so long a key takes two rounds. In two passes by the lower half of the
- * first one: the network, which needs no workspace, sorts short codes alone. */
+/* Sort records of two keys, in place, by both keys: so long a key takes two rounds. In two passes, sort by the lower half of the
+ * first key: the network, which needs no workspace, sorts only short codes. */
 static hsort_status sort_records(hsort_context *ctx, struct keys *keys)
 {
     const hsort_field fields[2] = {{.type = limit > 0 ? HSORT_U32 : HSORT_U64},
@@ -123,7 +123,7 @@ static hsort_status sort_records(hsort_context *ctx, struct keys *keys)
     return hsort_sort_records(ctx, keys->in, 16, fields, limit > 0 || by_one_field ? 1 : 2, keys->count / 2, NULL);
 }
 
-/* Of keys of 4 bytes, each of which has 0 for a neighbour. The index names the zeros in their order. */
+/* Argsort keys of 4 bytes, each of which has 0 for a neighbour. The index names the zeros in their order. */
 static hsort_status find_index(hsort_context *ctx, struct keys *keys)
 {
     int64_t *index = (int64_t *)keys->out;
@@ -137,14 +137,14 @@ static hsort_status find_index(hsort_context *ctx, struct keys *keys)
     return status;
 }
 
-/* The keys themselves are their values. */
+/* Sort pairs in which the keys themselves are their values. */
 static hsort_status sort_pairs(hsort_context *ctx, struct keys *keys)
 {
     return hsort_sort_pairs_to(ctx, HSORT_U64, HSORT_DESCENDING, keys->in, keys->in, 8, keys->count, NULL, keys->out,
                                keys->out_count, NULL);
 }
 
-/* Values of a size that is gathered behind the sort of the keys. They, too, are as they were where memory lacks. */
+/* Sort pairs with values of a size that is gathered behind the sort of the keys. If memory lacks, values are as they were, too. */
 static hsort_status sort_pairs_in_place(hsort_context *ctx, struct keys *keys)
 {
     enum { VALUE_BYTES = 3 };
@@ -159,7 +159,7 @@ static hsort_status sort_pairs_in_place(hsort_context *ctx, struct keys *keys)
     return status;
 }
 
-/* Every key goes to its place counted from the end. */
+/* Scatter every key to its place counted from the end. */
 static hsort_status scatter_keys(hsort_context *ctx, struct keys *keys)
 {
     int64_t index[MOST_KEYS];
@@ -168,7 +168,7 @@ static hsort_status scatter_keys(hsort_context *ctx, struct keys *keys)
     return hsort_scatter(ctx, keys->in, keys->count, 8, index, keys->out, keys->out_count, NULL);
 }
 
-/* Keys in no order, so that most runs are of one key, in place. */
+/* Keep unique keys in place; keys are in no order, so that most runs have one key. */
 static hsort_status keep_unique(hsort_context *ctx, struct keys *keys)
 {
     int64_t kept = 0, counts[MOST_KEYS], first[MOST_KEYS], ids[MOST_KEYS];
@@ -182,7 +182,7 @@ static hsort_status keep_unique(hsort_context *ctx, struct keys *keys)
     return status;
 }
 
-/* The keys themselves are their values; under a limit of memory piece by piece. */
+/* Check pairs in which the keys themselves are their values; under a limit of memory, piece by piece. */
 static hsort_status check_pairs(hsort_context *ctx, struct keys *keys)
 {
     hsort_check_result result = {.struct_size = sizeof result};
@@ -193,14 +193,14 @@ static hsort_status check_pairs(hsort_context *ctx, struct keys *keys)
     return status;
 }
 
-/* The least key and the greatest. */
+/* Select the least key and the greatest. */
 static hsort_status select_ends(hsort_context *ctx, struct keys *keys)
 {
     const int64_t positions[2] = {0, size * keys->count - 1};
     return hsort_select(ctx, key_type, HSORT_ASCENDING, keys->in, keys->count, positions, 2, keys->out, NULL);
 }
 
-/* Some rank wants no keys. */
+/* Argsort keys of 16 bytes; one rank wants no keys back. */
 static hsort_status argsort_wide(hsort_context *ctx, struct keys *keys)
 {
     int64_t index[MOST_KEYS];
@@ -241,7 +241,7 @@ static hsort_status do_deed(enum deed deed, hsort_context **ctx, hsort_transport
                              : sort_to(*ctx, keys);
 }
 
-/* The same status and the same line everywhere, naming the rank that failed. */
+/* Check that all ranks have the same status and the same line, which names the rank that failed. */
 static void check_failure(const struct fault *fault, hsort_status status, const char *line)
 {
     char first[1024], who[32];
@@ -273,7 +273,7 @@ static void check_recovery(enum deed deed, hsort_context *ctx, struct keys *keys
               "%s: again: not sorted", faults_case);
 }
 
-/* With the fault never reached, the sort is a right one. */
+/* If the fault was never reached, the sort must be right. */
 static void check_success(enum deed deed, hsort_context *ctx, const struct keys *keys)
 {
     hsort_check_result before, after = {.count = 0};
@@ -296,7 +296,7 @@ static void check_success(enum deed deed, hsort_context *ctx, const struct keys 
           "%s: not sorted", faults_case);
 }
 
-/* One deed with one fault. Returns, on every rank, whether the fault was never reached. */
+/* Do one deed with one fault. Returns, on every rank, whether the fault was never reached. */
 static bool run_case(enum deed deed, hsort_transport transport, const struct fault *fault)
 {
     struct keys keys;
@@ -328,7 +328,7 @@ static bool run_case(enum deed deed, hsort_transport transport, const struct fau
     return untouched != 0;
 }
 
-/* All passages of one site on one rank, or some. Returns the last of them. */
+/* Fail all passages of one site on one rank, or some of them. Returns the last. */
 static int walk(enum deed deed, hsort_transport transport, enum fault_site site, int failing)
 {
     struct fault fault = {.site = site, .failing = failing};
@@ -362,7 +362,7 @@ static void walk_all(enum deed deed, hsort_transport transport)
             }
 }
 
-/* A sort that is asked to stop does so with all keys, or fails: also where something goes wrong behind its safe point. */
+/* A sort that is asked to stop either stops with all keys or fails, also if something goes wrong behind its safe point. */
 static void walk_stopped(enum fault_site site)
 {
     int untouched = 0;
@@ -396,7 +396,7 @@ static void walk_stopped(enum fault_site site)
     stops = false;
 }
 
-/* Keys that partition does not move, as each value has a region of its own. */
+/* Sort keys that partition does not move, because each value has a region of its own. */
 static void walk_few_values(void)
 {
     values = 3;
@@ -424,7 +424,8 @@ static void check_partition(hsort_transport transport)
     hsort_destroy(&ctx);
 }
 
-/* Some passages of a sort whose keys go by ipc and by message, of one that most ranks have no keys of, and of records. */
+/* Fail some passages of a sort whose keys go by ipc and by message, of a sort for which most ranks have no keys, and of a sort of
+ * records. */
 static void walk_mixed(void)
 {
     hsort_context *ctx;
@@ -504,7 +505,7 @@ static void walk_types(void)
     walk(DEED_ARGSORT, HSORT_TRANSPORT_AUTO, FAULT_MPI, size / 2);
 }
 
-/* Four slots of elements, and codes of 8 bytes and scratch for these; each begins at a multiple of 256 bytes. */
+/* Leave memory for four slots of elements, codes of 8 bytes and scratch for these; each begins at a multiple of 256 bytes. */
 static void walk_element_passes(void)
 {
     enum { SLOTS = 4, CODES = 2, SLOT_BYTES = 256 };
@@ -530,7 +531,7 @@ int main(int argc, char **argv)
         return CHECK_SKIPPED;
     engine = cuda ? HSORT_ENGINE_CUDA : HSORT_ENGINE_HOST;
     exchange = HSORT_EXCHANGE_BITONIC;
-#ifdef __SANITIZE_ADDRESS__ // which makes each take longer
+#ifdef __SANITIZE_ADDRESS__ // it makes each passage take longer
     if (getenv("HYPERSORT_SEED")) {
         steps_most = 5;
         random_state = ranks_seed();

@@ -1,5 +1,5 @@
-/* Several ranks whose keys fill the engines' memory: they are sorted in place, whatever the counts, with little memory beside; and are
- * refused on every rank, and left as they were, where that cannot be.
+/* Several ranks whose keys fill the engines' memory. The keys are sorted in place, whatever the counts, with little additional memory.
+ * If that is impossible, they are refused on every rank, and left as they were.
  *
  *     test_full_memory        the host engine under a limit; that it can work on the caller's memory is made up: the linker puts
  *                             __wrap_engine_open_host() in the place of engine_open_host() (--wrap)
@@ -10,7 +10,7 @@
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
-/* On a GPU, whose workspace takes more than few keys, they must be more: or all fit into what the limit has to spare. */
+/* A GPU must get more keys, because its workspace takes more than few keys do: else all keys fit into what the limit has to spare. */
 enum {
     MOST_RANKS = 16,
     MOST_KEYS = 200000,
@@ -24,7 +24,7 @@ hsort_status __real_engine_open_host(int threads, size_t memory_limit, struct en
 hsort_status __wrap_engine_open_host(int threads, size_t memory_limit, struct engine **engine);
 
 static bool
-    is_far; /* the caller's memory is none that the host engine can work on: this rank's, for a while */
+    is_far; /* the host engine cannot work on the caller's memory: this rank's, for a while */
 
 static hsort_status near_space_of(struct engine *engine, const void *pointer, enum engine_space *space)
 {
@@ -74,7 +74,7 @@ static void free_array(void *memory)
         free(memory);
 }
 
-/* The same on all ranks but for what is a rank's own. */
+/* Make keys, the same on all ranks except what is a rank's own. */
 static struct keys make_keys(enum layout layout, int64_t total, uint64_t *random)
 {
     static const hsort_type types[] = {HSORT_U32, HSORT_I64, HSORT_F64, HSORT_F32, HSORT_U128};
@@ -145,7 +145,7 @@ static hsort_context *open_context(hsort_exchange exchange, hsort_choice peers, 
     return ctx;
 }
 
-/* Memory for scratch of 1 / share of the keys of the rank that has most, and for what each sort takes. */
+/* Return memory for scratch for 1 / share of the keys of the rank that has most, and for what each sort takes. */
 static size_t limit_for(const struct keys *k, int64_t share)
 {
     size_t bytes, all = 0;
@@ -171,7 +171,7 @@ static void check_sort(uint64_t *random)
     snprintf(what, sizeof what, "%lld %s, layout %d, scratch for 1 / %lld", (long long)total,
              hsort_type_name(k.type), layout, (long long)share);
     hsort_context *ctx = open_context(exchange, peers[check_random(random) % 2], limit_for(&k, share));
-    for (int turn = 0; turn < 2; turn++) { // in what the first has left, too
+    for (int turn = 0; turn < 2; turn++) { // the second sort in what the first has left
         const hsort_status status = hsort_sort_to(ctx, k.type, k.order, k.in, k.count, k.out, k.count, NULL);
         CHECK(status == HSORT_OK, "%s: %s", what, hsort_last_error(ctx));
         CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 1, "%s: %d passes", what,
@@ -184,7 +184,7 @@ static void check_sort(uint64_t *random)
     free_keys(&k);
 }
 
-/* Where it cannot be in place: an exchange that needs room was asked for, a rank asks for other counts, or its keys lie elsewhere. */
+/* A sort cannot be in place if an exchange that needs room was asked for, a rank asks for other counts, or its keys lie elsewhere. */
 static void check_refusal(int reason, uint64_t *random)
 {
     struct keys k = make_keys(LAYOUT_BALANCED, cuda ? CUDA_KEYS : MOST_KEYS, random);

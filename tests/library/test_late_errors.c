@@ -1,4 +1,4 @@
-/* An engine may tell of what failed in an asynchronous call later, once, where it is asked whether an event has come (engine.h). Whichever
+/* An engine may report a failure in an asynchronous call later, once, when it is asked whether an event has come (engine.h). Whichever
  * question that is, on whichever rank, the sort ends with an error, the same on every rank, and the next one sorts:
  *
  *     test_late_errors     the host engine, late (late_engine.h), as if some ranks were on other nodes; its nth event_done() fails, for
@@ -37,7 +37,7 @@ static hsort_status sort(hsort_context *ctx, bool pairs)
     return hsort_sort_to(ctx, HSORT_U64, HSORT_ASCENDING, in, COUNT, out, COUNT, NULL);
 }
 
-/* Are keys in order, and those that went in? */
+/* Are the keys in order, and are they those that went in? */
 static bool is_sorted(hsort_context *ctx)
 {
     hsort_check_result is = {.struct_size = sizeof is}, was = {.struct_size = sizeof was};
@@ -57,7 +57,7 @@ static bool is_agreed(int status)
     return least == most;
 }
 
-/* What fails; of packs there are few. */
+/* What fails; there are few packs. */
 static const struct failing {
     int *nth;
     const char *name;
@@ -66,7 +66,7 @@ static const struct failing {
     {&late_question_fails, "question", 1}, {&late_work_fails, "work", 1}, {&late_pack_fails, "pack", 0}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* The nth of a kind on one rank fails, for drawn n. */
+/* Let the nth of a kind fail on one rank, for drawn n. */
 static void walk(hsort_exchange exchange, hsort_transport transport, bool pairs, const struct failing *kind,
                  uint64_t *random)
 {

@@ -1,8 +1,8 @@
-/* Arrays in ordinary host memory to which the caller's stream still writes when a call begins: each call waits for them, also where
+/* Arrays in ordinary host memory to which the caller's stream still writes when a call begins. Each call waits for them, even if
  * it does without the engine in the end (host_call.h). Its results are those of arrays that were there from the start.
  *
- *     test_late_keys        the host engine, whose table of functions plays a GPU: arrays are there once STREAM_WORK, to which the
- *                           caller's stream was handed, has been waited for
+ *     test_late_keys        the host engine, whose table of functions plays a GPU: arrays are there once the call has waited for
+ *                           STREAM_WORK, to which the caller's stream was handed
  *     test_late_keys cuda   the cuda engine, and a stream that sleeps before it writes */
 #include "src/library/context.h"
 #include "tests/support/device_buffer.h"
@@ -42,7 +42,7 @@ static hsort_status end_stream_work(struct engine *engine, enum engine_stream st
     return true_ops->stream_synchronize(engine, stream);
 }
 
-/* What a GPU's engine does not reach is ordinary memory. */
+/* Memory that a GPU's engine does not reach is ordinary memory. */
 static hsort_status see_ordinary_memory(struct engine *engine, const void *pointer, enum engine_space *space)
 {
     const hsort_status status = true_ops->space_of(engine, pointer, space);
@@ -63,7 +63,7 @@ static hsort_context *open_context(size_t limit, struct engine_ops *played)
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     if (cuda) {
-        device_buffer_kinds(ctx->placement.device); // of which the streams are
+        device_buffer_kinds(ctx->placement.device); // the streams are this device's
     } else {
         true_ops = ctx->engine->ops;
         *played = *true_ops;
@@ -119,7 +119,7 @@ static hsort_status call_select(hsort_context *ctx, int64_t *in, void *stream, s
     return hsort_select(ctx, HSORT_I64, HSORT_ASCENDING, in, COUNT, &position, 1, &r->found, stream);
 }
 
-/* Positions around those of the zeros, which the upper bytes of all keys are. */
+/* Select positions around those of the zeros: the upper bytes of all keys are zeros. */
 static hsort_status call_select_counted(hsort_context *ctx, int64_t *in, void *stream, struct results *r)
 {
     const int64_t all = 4 * (int64_t)size * COUNT, at[] = {all / 2, all * 5 / 6, all * 6 / 7, all - 1};
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
     hsort_context *ctx = open_context(cuda ? 0 : (size_t)1 << 30, &played);
     run_calls(ctx, false);
     close_context(&ctx);
-    if (!cuda) { // whose engine takes more memory than these arrays
+    if (!cuda) { // the cuda engine takes more memory than these arrays
         ctx = open_context(LITTLE_BYTES, &played);
         run_calls(ctx, true);
         close_context(&ctx);

@@ -1,9 +1,10 @@
-/* Streams that do their work late (late_engine.h), as those of a GPU do: a wait that is missing between two streams, or before the
+/* Streams that do their work late (late_engine.h), as a GPU's do: a wait that is missing between two streams, or before the
  * host or another rank looks, gives wrong results. Calls of drawn_calls.h on contexts with drawn options, on drawn nodes whose ranks
- * can map each other's memory or not; in some of them something fails. Besides, no call leaves work in a stream, and none is lost.
+ * can map each other's memory or not; in some of them something fails. In addition, no call leaves work in a stream, and no work is
+ * lost.
  *
  *     test_late_streams             for some seconds
- *     test_late_streams 600         for so many
+ *     test_late_streams 600         for that many
  *
  * Context n of a run has the seed of the run + n: HYPERSORT_SEED with that number begins with it. */
 #include "tests/library/drawn_calls.h"
@@ -61,7 +62,7 @@ int __wrap_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, 
 
 /* ---- contexts --------------------------------------------------------------------------------------------------- */
 
-/* So little engine memory that many sorts take two passes. What else takes memory takes little. */
+/* Draw so little engine memory that many sorts take two passes. Everything else that takes memory takes little. */
 static void draw_limit(hsort_options *o)
 {
     enum { LEAST = 560 << 10 /* for two passes by one thread */, MORE_BITS = 18, CHUNK = 4096 };
@@ -74,7 +75,7 @@ static void draw_limit(hsort_options *o)
     o->keep_host_memory = draw(2) == 0;
 }
 
-/* The same on every rank, but for the threads. */
+/* Draw options, the same on every rank except for the threads. */
 static hsort_options draw_options(void)
 {
     static const size_t chunks[] = {0, 64, 256, 1000, 4096, 1 << 13, 1 << 14, 1 << 16, 1 << 20};
@@ -96,7 +97,7 @@ static hsort_options draw_options(void)
     return o;
 }
 
-/* What the engine is, and where ranks are. */
+/* Draw what the engine is like, and where ranks are. */
 static void draw_machine(const hsort_options *o, uint64_t seed)
 {
     nodes = draw(2) ? ONE_NODE : (enum nodes)draw(NODES);
@@ -122,7 +123,7 @@ static void draw_machine(const hsort_options *o, uint64_t seed)
 static const enum fault_site sites[] = {FAULT_ALLOC, FAULT_MPI, FAULT_KERNEL, FAULT_COPY, FAULT_PIN};
 enum { SITES = sizeof sites / sizeof *sites, PASSAGE_BITS = 9 };
 
-/* Some sites of some ranks fail at some passage. */
+/* Let some sites of some ranks fail at some passage. */
 static void arm_faults(void)
 {
     for (int left = 1 + (int)draw(FAULTS_MOST); left > 0; left--) {
@@ -151,7 +152,7 @@ static void disarm_faults(void)
 }
 #endif
 
-/* All ranks say the same. */
+/* Check that all ranks say the same. */
 static void check_agreement(hsort_status status, const char *line)
 {
     int statuses[2] = {(int)status, -(int)status}, most[2];
@@ -171,7 +172,7 @@ static bool is_memory(hsort_status status)
     return status == HSORT_DEVICE_MEMORY || status == HSORT_HOST_MEMORY;
 }
 
-/* Most of them are sorts, most of which have many elements. */
+/* Draw a call. Most calls are sorts, and most sorts have many elements. */
 static struct trial draw_call(uint64_t seed)
 {
     const enum call sorts[] = {SORT, SORT, SORT, RECORDS, PAIRS, ARGSORT};
@@ -184,7 +185,7 @@ static struct trial draw_call(uint64_t seed)
     return t;
 }
 
-/* By which ways it went. */
+/* Count by which ways the call went. */
 static void count_call(enum call call)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
@@ -195,7 +196,7 @@ static void count_call(enum call call)
     by_exchange[hsort_exchange_in_use(ctx)] += call == SORT;
 }
 
-/* A call of its own seed. Whether the context is good for another one. */
+/* Make a call with a seed of its own. Returns whether the context is good for another one. */
 static bool run_call(uint64_t seed, bool limited)
 {
     const struct trial t = draw_call(seed);
@@ -250,7 +251,7 @@ static void run_context(uint64_t seed)
     faults_watch(0);
 }
 
-/* The engine is late, also at the next call, and sees memory that goes before queued work has read it. */
+/* The engine is late, also at the next call, and sees memory that is freed before queued work has read it. */
 static void test_engine(uint64_t seed)
 {
     enum { HALF = 4096, BYTES = 2 * HALF, TIMES = 64 };

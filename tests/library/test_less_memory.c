@@ -1,10 +1,10 @@
-/* A rank that is alone where its keys fit into the engine's memory, but not twice: the sort takes less scratch, down to
- * 1/64. Several ranks need the room: keys in engine memory are refused on every rank then, those in host memory sorted in
- * two passes, as all are that do not fit at all. What sorts of records and argsorts keep makes way for keys, and the
- * other way round; what a sort keeps makes way for all else that is done with keys.
+/* A rank that is alone, whose keys fit into the engine's memory, but not twice: the sort takes less scratch, down to
+ * 1/64. Several ranks need the room: keys in engine memory are then refused on every rank, and keys in host memory are sorted in
+ * two passes, as are all keys that do not fit at all. What sorts of records and argsorts keep makes way for keys, and the
+ * other way round; what a sort keeps makes way for everything else that is done with keys.
  *
- *     test_less_memory        the host engine under a limit. Where the caller's keys lie is made up, and what memory the
- *                             machine has: the linker puts __wrap_engine_open_host() in the place of engine_open_host(),
+ *     test_less_memory        the host engine under a limit. Where the caller's keys lie is made up, and so is the memory that
+ *                             the machine has: the linker puts __wrap_engine_open_host() in the place of engine_open_host(),
  *                             and __wrap_host_memory_limits() in that of host_memory_limits() (--wrap)
  *     test_less_memory cuda   the cuda engine under a limit */
 #include "kernels/base/host_memory.h"
@@ -29,8 +29,8 @@ int __wrap_host_memory_limits(struct host_memory_limit *limits);
 
 /* ---- a host engine near the caller's keys, or far from them ----------------------------------------------------- */
 
-static bool keys_are_far; /* the caller's memory is none that the engine can work on */
-static const void *near;  /* but for this array */
+static bool keys_are_far; /* the engine cannot work on the caller's memory */
+static const void *near;  /* except this array */
 static bool is_full;      /* the machine's memory */
 
 static hsort_status little_space_of(struct engine *engine, const void *pointer, enum engine_space *space)
@@ -76,8 +76,8 @@ static hsort_context *open_context(bool cuda, hsort_exchange exchange, size_t li
     return ctx;
 }
 
-/* Sort random keys [count] on each rank in place. It must take `passes`, and on one rank be what qsort makes of them;
- * 0: it must be refused, with the keys as they were. */
+/* Sort random keys [count] on each rank in place. The sort must take `passes`, and on one rank the result must be what qsort makes
+ * of the keys; passes 0: the sort must be refused, with the keys as they were. */
 static void check_sort(hsort_context *ctx, hsort_type type, hsort_order order, int64_t count, int passes,
                        const char *what, uint64_t *random)
 {
@@ -104,7 +104,7 @@ static void check_sort(hsort_context *ctx, hsort_type type, hsort_order order, i
     free(expected);
 }
 
-/* Memory for the keys, if they are far, and scratch for 1 / share of them, or none, which is too little: 0. */
+/* Sort with memory for the keys, if they are far, and scratch for 1 / share of them; share 0: no scratch, which is too little. */
 static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uint64_t *random)
 {
     char what[96];
@@ -137,7 +137,7 @@ static void check_share(bool cuda, bool far, hsort_type type, int64_t share, uin
     keys_are_far = false;
 }
 
-/* Keys of 2 bytes from engine memory to host memory, or the other way. */
+/* Sort keys of 2 bytes from engine memory to host memory, or the other way. */
 static void check_other_memory(hsort_context *ctx, bool from_engine, uint64_t *random)
 {
     static int16_t in[COUNT], out[COUNT];
@@ -156,7 +156,7 @@ static void check_other_memory(hsort_context *ctx, bool from_engine, uint64_t *r
     near = NULL;
 }
 
-/* Keys of 2 bytes that go through less memory than they have. */
+/* Sort keys of 2 bytes that go through less memory than they have. */
 static void check_pieces(uint64_t *random)
 {
     size_t bytes;
@@ -175,7 +175,7 @@ static void check_pieces(uint64_t *random)
     keys_are_far = false;
 }
 
-/* Keys of 2 bytes, whose table has no room beside what a sort of others has left. */
+/* Sort keys of 2 bytes whose table has no room beside what a sort of other keys has left. */
 static void check_table(uint64_t *random)
 {
     size_t bytes;
@@ -190,7 +190,7 @@ static void check_table(uint64_t *random)
     keys_are_far = false;
 }
 
-/* Records in the reverse order, most of which change ranks, in one pass. */
+/* Sort records in the reverse order, most of which change ranks, in one pass. */
 static void check_records(hsort_context *ctx)
 {
     const hsort_field field = {.type = HSORT_U64};
@@ -209,7 +209,7 @@ static void check_records(hsort_context *ctx)
             CHECK(records[i][word] == (uint64_t)(first + i), "rank %d: word %d of record %d", rank, word, i);
 }
 
-/* Keys in the reverse order, for which the context keeps codes. */
+/* Argsort keys in the reverse order, for which the context keeps codes. */
 static void check_argsort(hsort_context *ctx)
 {
     static uint64_t keys[INDICES];
@@ -224,7 +224,7 @@ static void check_argsort(hsort_context *ctx)
         CHECK(index[i] == total - 1 - first - i, "rank %d: entry %d of the index", rank, i);
 }
 
-/* Keys in the reverse order, with values of theirs. */
+/* Sort keys in the reverse order, with values. */
 static void check_pairs(hsort_context *ctx)
 {
     static uint64_t keys[INDICES], values[INDICES];
@@ -238,14 +238,14 @@ static void check_pairs(hsort_context *ctx)
         CHECK(keys[i] == (uint64_t)(first + i) && values[i] == ~keys[i], "rank %d: pair %d", rank, i);
 }
 
-/* Keys in engine memory, whose codes come to lie beside what a sort of others has left: that has to go, and they stay. */
+/* Argsort keys in engine memory. Their codes come to lie beside what a sort of other keys has left: that has to go, and they stay. */
 static void check_codes(uint64_t *random)
 {
     size_t bytes;
     hsort_context *ctx = open_context(false, HSORT_EXCHANGE_BITONIC, 0);
     CHECK(hsort_workspace(ctx, HSORT_U64, INDICES, &bytes) == HSORT_OK, "no workspace");
     hsort_destroy(&ctx);
-    // All that the sort takes, codes of 16 bytes, and half of what their scratch has more than that of keys.
+    // All that the sort takes, codes of 16 bytes, and half of what their scratch has more than the scratch of keys.
     ctx = open_context(false, HSORT_EXCHANGE_BITONIC, bytes + (size_t)INDICES * (16 + 4));
     keys_are_far = true;
     check_sort(ctx, HSORT_U64, HSORT_ASCENDING, INDICES, 1, "before codes", random);
@@ -254,7 +254,7 @@ static void check_codes(uint64_t *random)
     hsort_destroy(&ctx);
 }
 
-/* Keys of 4 bytes, of which a sort makes codes itself if there is as much scratch; with less they are made before. */
+/* Argsort keys of 4 bytes, of which a sort makes codes itself if there is as much scratch; with less, codes are made before. */
 static void check_short_codes(void)
 {
     static uint32_t keys[INDICES];
@@ -265,7 +265,7 @@ static void check_short_codes(void)
     CHECK(hsort_workspace(ctx, HSORT_U64, INDICES, &bytes) == HSORT_OK, "no workspace");
     hsort_destroy(&ctx);
     for (int part = 0; part < 4; part++) {
-        // All that a sort of codes takes, and no less than half of their scratch; of several ranks all codes once more.
+        // All that a sort of codes takes, with no less than half of their scratch; on several ranks all codes once more.
         const size_t codes = (size_t)INDICES * sizeof(uint64_t);
         ctx = open_context(false, HSORT_EXCHANGE_BITONIC,
                            (bytes - codes / 8 * (size_t)part) / 32 * 33 + (size > 1 ? 2 * codes : 0));
@@ -281,7 +281,7 @@ static void check_short_codes(void)
     }
 }
 
-/* Memory for the keys of one pass, and hardly more. */
+/* Make calls in turn, with memory for the keys of one pass and hardly more. */
 static void check_turns(bool cuda, uint64_t *random)
 {
     size_t bytes;
@@ -291,13 +291,13 @@ static void check_turns(bool cuda, uint64_t *random)
     keys_are_far = true;
     ctx = open_context(cuda, HSORT_EXCHANGE_BITONIC, bytes / 32 * 33);
     for (int turn = 0; turn < 3; turn++) {
-        keys_are_far = cuda || turn < 2; // of near ones nobody asks whether two passes would do
+        keys_are_far = cuda || turn < 2; // for near keys nobody asks whether two passes would do
         check_records(ctx);
         keys_are_far = true;
         const int64_t count = turn == 1 ? 2 * COUNT : COUNT; // for which a rank alone takes less scratch
         check_sort(ctx, HSORT_U64, HSORT_ASCENDING, count, count > COUNT && size > 1 ? 2 : 1, "after records",
                    random);
-        keys_are_far = cuda || turn % 2; // of near ones nobody asks beforehand whether there is room
+        keys_are_far = cuda || turn % 2; // for near keys nobody asks beforehand whether there is room
         check_argsort(ctx);
         keys_are_far = true;
         check_sort(ctx, HSORT_U64, HSORT_ASCENDING, COUNT, 1, "after an argsort", random);
@@ -310,7 +310,8 @@ static void check_turns(bool cuda, uint64_t *random)
     keys_are_far = false;
 }
 
-/* Calls that take as much as a sort, or less, where a sort has taken nearly all, for arrays that no other engine could work on. */
+/* Make a call that takes as much memory as a sort, or less, when a sort has taken nearly all, for arrays that no other engine could
+ * work on. */
 static void check_after_sort(int call, uint64_t *random)
 {
     static const char *const names[] = {"select", "unique", "gather", "scatter"};
@@ -342,7 +343,7 @@ static void check_after_sort(int call, uint64_t *random)
     hsort_destroy(&ctx);
 }
 
-/* What a gather has given back, or takes of the cores instead, is in nobody's way. Of the host engine, whose limits may be so small. */
+/* What a gather has given back, or takes of the cores instead, is in nobody's way. On the host engine, whose limits may be so small. */
 static void check_after_gather(size_t limit)
 {
     uint64_t *keys = calloc(COUNT, sizeof *keys);
@@ -379,7 +380,7 @@ static void check_after_gather(size_t limit)
 
 enum core_call { CORE_GATHER, CORE_SCATTER, CORE_UNIQUE, CORE_SELECT, CORE_CALLS, ARRAYS = 5 };
 
-/* The arrays of such a call, of which each takes as many as it has, and what else it may write. */
+/* The arrays of such calls, of which each call takes as many as it has, and what else a call may write. */
 static int64_t arrays[ARRAYS][ENTRIES], others[2];
 
 /* What entry i of each array holds: a place among the entries of all ranks. */
@@ -402,7 +403,7 @@ static hsort_status call_cores(hsort_context *ctx, enum core_call call, bool in_
                                                                 NULL);
 }
 
-/* A call that all ranks must refuse: one of its arrays is where only an engine gets at it, or which < 0: the machine is full. */
+/* Make a call that all ranks must refuse: array `which` lies where only an engine gets at it; which < 0: the machine is full. */
 static void check_refused(hsort_context *ctx, enum core_call call, int which)
 {
     is_full = which < 0;
@@ -422,7 +423,7 @@ static void check_refused(hsort_context *ctx, enum core_call call, int which)
     near = NULL;
 }
 
-/* Calls that the cores do for want of engine memory, but cannot. Of the host engine. */
+/* Make calls that the cores would do for want of engine memory, but cannot. On the host engine. */
 static void check_by_cores(void)
 {
     static const int taken[CORE_CALLS] = {3, 3, 5, 1}; // arrays
@@ -431,7 +432,7 @@ static void check_by_cores(void)
     for (int call = 0; call < CORE_CALLS; call++) {
         for (int which = 0; which < taken[call]; which++)
             check_refused(ctx, (enum core_call)call, which);
-        if (size > 1 || call == CORE_UNIQUE || call == CORE_SELECT) // others of a rank alone take no memory
+        if (size > 1 || call == CORE_UNIQUE || call == CORE_SELECT) // the other calls of a rank that is alone take no memory
             check_refused(ctx, (enum core_call)call, -1);
     }
     hsort_destroy(&ctx);

@@ -1,4 +1,4 @@
-/* Contexts before MPI, after it, and what the last one leaves: a status where other ranks cannot be asked,
+/* Contexts before MPI, after it, and what the last one leaves: a status if other ranks cannot be asked,
  * memory given back, and the process bound to the cores that it was bound to. */
 #include <malloc.h>
 #include <sched.h>
@@ -12,7 +12,7 @@ static size_t memory_in_use(void)
     return info.uordblks + info.hblkhd;
 }
 
-/* No context can be made, and the line says why. */
+/* Check that no context can be made, and that the line says why. */
 static void check_no_mpi(const char *when, const char *why)
 {
     hsort_context *ctx = (hsort_context *)&when;
@@ -22,7 +22,7 @@ static void check_no_mpi(const char *when, const char *why)
     CHECK(hsort_create(MPI_COMM_WORLD, NULL, NULL) == HSORT_MPI, "nowhere to write a context, %s MPI", when);
 }
 
-/* A context that outlived MPI: nothing that needs other ranks can be done with it, but its memory is
+/* Check a context that outlived MPI: nothing that needs other ranks can be done with it, but its memory is
  * freed. */
 static void check_outlived(hsort_context *ctx)
 {
@@ -36,7 +36,7 @@ static void check_outlived(hsort_context *ctx)
     CHECK(ctx == NULL && (used == 0 || memory_in_use() < used), "nothing was freed");
 }
 
-/* A context that has sorted. Collective. */
+/* Make a context and sort with it. Collective. */
 static hsort_context *make_context(hsort_binding binding)
 {
     hsort_options options;

@@ -1,10 +1,10 @@
-/* Memory that must be had comes before memory that an exchange likes to have, and ranks of a node are asked together before any
- * of them takes memory of the host:
+/* Memory that a call must have comes before memory that an exchange likes to have, and the ranks of a node are asked together before
+ * any of them takes host memory:
  *
  *     limits       records and pairs of the host engine, with limits from where two passes begin to where there is room for all: each
  *                  call goes well, twice in one context, whatever the exchange
  *     messages     of two passes are no longer than was asked for
- *     questions    what node_memory_check() is asked, and what follows where it says no, is made up by the linker (--wrap) */
+ *     questions    what node_memory_check() is asked, and what follows if it says no; its answers are made up by the linker (--wrap) */
 #include <string.h>
 #include "hypersort.h"
 #include "mpi/comm/node_memory.h"
@@ -76,7 +76,7 @@ static hsort_status sort(hsort_context *ctx, bool pairs)
     return hsort_sort_records_to(ctx, in, sizeof *in, &field, 1, COUNT, out, COUNT, NULL);
 }
 
-/* Is this rank's result in order by key, then place? And do all ranks have each place once, or nearly for certain? */
+/* Is this rank's result in order by key, then place? And do all ranks together have each place once? Sums make that nearly certain. */
 static void check_result(bool pairs, const char *what)
 {
     uint64_t sums[2] = {0}, all[2];
@@ -161,7 +161,7 @@ static void check_chunks(void)
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-/* Without a limit records ask for all that they take, at first; where that cannot be, nothing has changed. */
+/* Without a limit, records first ask for all memory that they take; if that is refused, nothing has changed. */
 static void check_elements_ask(bool pairs)
 {
     hsort_context *ctx = open_context(HSORT_EXCHANGE_AUTO, 0);
@@ -193,7 +193,7 @@ static void check_elements_ask(bool pairs)
     hsort_destroy(&ctx);
 }
 
-/* A sort of keys asks once more, with what the exchange likes to have; without, another exchange runs. */
+/* A sort of keys asks once more, with what the exchange likes to have; if that is refused, another exchange runs. */
 static void check_exchange_asks(void)
 {
     hsort_context *ctx = open_context(HSORT_EXCHANGE_PARTITION, 0);

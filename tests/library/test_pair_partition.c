@@ -1,8 +1,8 @@
-/* What goes with keys on several ranks by the exchange `partition`: values, positions that an argsort gives, records. Of drawn types,
- * inputs, counts and kinds of memory, held bit for bit against a stable sort of all of them on every rank.
+/* What goes with keys on several ranks by the exchange `partition`: values, positions that an argsort gives, records. Types,
+ * inputs, counts and kinds of memory are drawn; results are compared bit for bit with a stable sort of all of them on every rank.
  *
- *     values travel    the statistics have no gather; certain where keys are spread evenly, and never where there are too few of
- *                      them, on a rank alone, where some rank's values have no place to travel from, or where more pairs lie at
+ *     values travel    the statistics have no gather; certain if keys are spread evenly, and never if there are too few of
+ *                      them, on a rank alone, if some rank's values have no place to travel from, or if more pairs lie at
  *                      the edge of a rank's part than are sorted apart
  *
  *     test_pair_partition       the host engine
@@ -53,13 +53,13 @@ static hsort_context *ctx;
 
 /* ---- the oracle ---------------------------------------------------------------------------------------- */
 
-/* A key's code, and where it is among all. */
+/* A key's code, and its position among all. */
 struct place {
     uint64_t code;
     int64_t at;
 };
 
-/* Sort places [count] by their codes, digit by digit: equal ones stay as they are. */
+/* Sort places [count] by their codes, digit by digit: equal codes keep their order. */
 static struct place *sort_places(struct place *from, int64_t count)
 {
     struct place *to = malloc((size_t)(count + 1) * sizeof *to);
@@ -135,7 +135,7 @@ static void make_pairs(const struct trial *t, const struct input_source *source,
     }
 }
 
-/* Bytes before this rank's values. */
+/* Return the bytes before this rank's values. */
 static size_t odd_bytes(const struct trial *t)
 {
     return t->odd && rank == size - 1;
@@ -167,8 +167,8 @@ static bool long_parts(const struct trial *t)
     return message > 0 && keys / (size_t)size / (size_t)size >= message / 2;
 }
 
-/* Can values travel, if there are enough pairs? Those of 4 and 8 bytes go with keys that are one array of numbers, from and to where
- * they are aligned; others also with codes of keys, which nobody wants back then. */
+/* Can values travel, if there are enough pairs? Values of 4 and 8 bytes go with keys that are one array of numbers, from and to
+ * addresses at which they are aligned; other values also go with codes of keys, if nobody wants the keys back. */
 static bool can_travel(const struct trial *t)
 {
     const bool bare = hsort_type_bytes(t->input.type) >= 4;
@@ -177,7 +177,7 @@ static bool can_travel(const struct trial *t)
     return bare || t->call != PAIRS;
 }
 
-/* Did values travel? An argsort gathers none in either way. */
+/* Did values travel? An argsort gathers no values in either way. */
 static void look_at_stats(const struct trial *t)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
@@ -285,7 +285,7 @@ static struct trial draw_trial(uint64_t seed, int log)
     return t;
 }
 
-/* More pairs at the edge of a rank's part than are sorted apart, which nobody could know beforehand. */
+/* Put more pairs at the edge of a rank's part than are sorted apart, which nobody could know beforehand. */
 static void run_hidden(uint64_t seed)
 {
     struct trial t = {.call = PAIRS,
@@ -297,7 +297,7 @@ static void run_hidden(uint64_t seed)
     run_trial(&t);
 }
 
-/* Values that can not travel: of a rank at an odd address, and with keys that have no code of their own and are wanted back. */
+/* Sort values that cannot travel: one rank's values lie at an odd address, or keys have no code of their own and are wanted back. */
 static void run_staying(uint64_t seed)
 {
     struct trial t = {.input = {.distribution = INPUT_UNIFORM, .count = 4 * LEAST, .seed = seed}};
@@ -312,7 +312,7 @@ static void run_staying(uint64_t seed)
     }
 }
 
-/* For some seconds; log: of the most pairs of a trial. */
+/* Run trials for some seconds; log: of the most pairs of a trial. */
 static void run_all(uint64_t seed, int log, int least, double seconds)
 {
     const double begin = MPI_Wtime();
@@ -327,7 +327,7 @@ static void run_all(uint64_t seed, int log, int least, double seconds)
     }
 }
 
-/* Some seeds send short messages, and some by a path on which keys are packed. */
+/* Create a context. Some seeds send short messages, and some send by a path on which keys are packed. */
 static bool create(hsort_engine engine, bool unmapped, uint64_t seed)
 {
     static const size_t chunks[] = {0, 4096, 65536};
@@ -362,7 +362,7 @@ int main(int argc, char **argv)
         hsort_rank_info infos[MOST_RANKS];
         CHECK(hsort_topology(ctx, infos, sizeof *infos) == HSORT_OK, "%s", hsort_last_error(ctx));
         buffer_kinds = device_buffer_kinds(cuda ? infos[rank].gpu_index : -1);
-        if (!cuda) // of the other engine's map this says nothing
+        if (!cuda) // this says nothing about the other engine's map
             run_hidden(seed);
         run_staying(seed);
         if (small)

@@ -1,5 +1,5 @@
-/* What sorts of elements are planned to cost: by hand for small cases; which way they go; what must hold for any number; and the bytes
- * between ranks against what sorts on the host engine move, over as many ranks as this runs on. */
+/* What sorts of elements are planned to cost: checked by hand for small cases; which way they go; rules that must hold for any number;
+ * and the bytes between ranks against what sorts on the host engine move, over as many ranks as this runs on. */
 #include <math.h>
 #include <stdlib.h>
 #include "src/library/element_pairs.h"
@@ -38,7 +38,7 @@ static void test_alone(void)
     const hsort_rates cuda = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC),
                       host = odd_rates(HSORT_ENGINE_HOST, HSORT_TRANSPORT_MPI);
     struct planned_elements e = records;
-    // Codes of 8 bytes with positions beside them, as keys of 12; each record is read and written once.
+    // Codes of 8 bytes with positions beside them, as keys of 12 bytes; each record is read and written once.
     struct elements_plan plan = plan_of(&cuda, 1, 8, &e);
     has(&plan, "records", 1.501, 0, 4.001);
     CHECK(plan.with_keys && plan.sorted_bytes == 16, "%d bytes", plan.sorted_bytes);
@@ -52,7 +52,7 @@ static void test_alone(void)
     plan = plan_of(&cuda, 1, 8, &e);
     has(&plan, "short keys", 1.001 + 2 * 1.001, 0, 4.001);
     CHECK(!plan.with_keys && plan.sorted_bytes == 8, "%d bytes", plan.sorted_bytes);
-    // Values that are sorted with bare keys are not taken; 4 and 4 bytes are as one key of 8.
+    // Values that are sorted with bare keys are not taken; a key and a value of 4 bytes each are like one key of 8 bytes.
     e.bare_keys = true;
     e.carried_bytes = 4;
     plan = plan_of(&cuda, 1, 8, &e);
@@ -105,15 +105,15 @@ static void test_with_keys(void)
     const hsort_rates rates = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC);
     struct planned_elements e = records;
     e.count = 2 << 20;
-    // 3/8 of a sort of 12 bytes a key. Key and record come; of the rest of the sort, those that leave, which are put in order, and
-    // all, which are taken, a third is not hidden by that.
+    // 3/8 of a sort of 12 bytes a key. Then key and record come over the link. A third of the other work is not hidden by that: of the
+    // rest of the sort, of putting the records that leave in order, and of taking all records.
     struct elements_plan plan = plan_of(&rates, 2, 2, &e);
     const double rest = n * 1.5 / 1000 * 5 / 8;
     has(&plan, "records", n * 1.5 / 1000 * 3 / 8 + 0.001,
         n * 20 / 1000 + (rest + n * 40 / 16000 + n * 64 / 16000 + 0.002) / 3 + short_ones, 0);
     CHECK(plan.with_keys && plan.exchange == HSORT_EXCHANGE_PARTITION && plan.sorted_bytes == 12, "%d bytes", plan.sorted_bytes);
     CHECK(same(plan.cost.moved_bytes, n * 40), "%g bytes", plan.cost.moved_bytes);
-    // Values: nothing is taken at last. Of several nodes a half comes over the network, meanwhile a quarter by the link.
+    // Values: nothing is taken at last. With several nodes a half comes over the network, meanwhile a quarter by the link.
     e.bare_keys = true;
     e.carried_bytes = 8;
     plan = plan_of(&rates, 2, 2, &e);
@@ -145,7 +145,7 @@ static void test_with_keys(void)
 
 /* ---- for any number ------------------------------------------------------------------------------------ */
 
-/* Which way, by the size of a rank's part, the keys and the ranks. */
+/* Check which way sorts go, by the size of a rank's part, the keys and the number of ranks. */
 static void test_ways(void)
 {
     const hsort_rates cuda = odd_rates(HSORT_ENGINE_CUDA, HSORT_TRANSPORT_IPC),
@@ -162,14 +162,14 @@ static void test_ways(void)
         e.count = ranks * (enough - 1) - 1;
         CHECK(!plan_of(&cuda, ranks, 8, &e).with_keys, "%d ranks, few records", ranks);
     }
-    // A record on each of very many ranks: two messages of each.
+    // One record on each of very many ranks: each rank sends two messages more.
     struct planned_elements few = records;
     few.count = 1 << 20;
     hsort_plan_result codes = {.struct_size = sizeof codes};
     CHECK(hsort_plan(&host, 1 << 20, 8, HSORT_U128, 1 << 20, &codes) == HSORT_OK, "plan");
     CHECK(codes.exchange == HSORT_EXCHANGE_BITONIC && same(plan_of(&host, 1 << 20, 8, &few).cost.messages, codes.bitonic.messages + 2),
           "2^20 ranks");
-    // Positions alone: of short keys they are part of a code of 8 bytes.
+    // Positions alone: with short keys they are part of a code of 8 bytes.
     struct planned_elements e = {.count = 1 << 24, .key_bits = 32, .bare_keys = true};
     CHECK(!plan_of(&cuda, 2, 8, &e).with_keys, "positions of keys of 4 bytes");
     e.key_bits = 64;

@@ -1,11 +1,11 @@
 /* Sorts of records and pairs at the limits of their codes and sizes.
  *
  *     code bits    a code of 8 or 16 bytes has the key above the position among all elements, which takes as many bits as the last
- *                  one needs: 256 elements just fit beside keys of 7 and 15 bytes, 65536 beside 6 and 14; one more needs wider
- *                  codes, or two stable rounds. Keys of 16 bytes always take two
+ *                  position needs: 256 elements just fit beside keys of 7 and 15 bytes, 65536 beside 6 and 14; one more needs wider
+ *                  codes, or two stable rounds. Keys of 16 bytes always take two rounds
  *     bytes        records, and values of pairs, of as many bytes as there can be
  *
- * An element is its key, its position, and bytes that follow from it. The oracle is qsort by the key's bytes (of pairs by value),
+ * An element is its key, its position, and bytes that follow from it. The oracle is qsort by the key's bytes (for pairs by value),
  * then by position.
  *
  *     test_record_limits          the host engine
@@ -39,7 +39,7 @@ static char what[200];
 
 /* ---- elements ---------------------------------------------------------------------------------------------------------- */
 
-/* Memory that was had, or the end. */
+/* Return memory that was had; without memory, end the program. */
 static void *had(void *memory)
 {
     if (memory)
@@ -60,7 +60,7 @@ static unsigned char *make_keys(const struct trial *t, uint64_t seed)
     return keys;
 }
 
-/* The element of a key and a position, into `to`; of pairs it is the value alone. */
+/* Write the element of a key and a position into `to`; for pairs it is the value alone. */
 static void make_element(const struct trial *t, const unsigned char *keys, int64_t position,
                          unsigned char *to)
 {
@@ -91,7 +91,7 @@ static int compare_positions(const void *a, const void *b)
     return found != 0 ? found : (left > right) - (left < right);
 }
 
-/* The positions [total] in order. */
+/* Return the positions [total] in order. */
 static int64_t *make_order(const struct trial *t, const unsigned char *keys)
 {
     int64_t *order = had(malloc((size_t)(t->total + 1) * sizeof *order));
@@ -105,7 +105,7 @@ static int64_t *make_order(const struct trial *t, const unsigned char *keys)
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------------ */
 
-/* [bytes] in memory of some kind, a guard behind them, and what they are to be. */
+/* [bytes] in memory of some kind, a guard behind them, and what they must be. */
 struct array {
     enum buffer_kind kind;
     unsigned char *memory, *image;
@@ -137,7 +137,7 @@ static void array_check(struct array *a, const char *name)
     device_buffer_free(a->kind, a->memory);
 }
 
-/* Elements first .. first + count - 1 of those in order, or as they came (order NULL), into an image. */
+/* Put elements first .. first + count - 1 of those in order, or as they came (order NULL), into an image. */
 static void put_elements(const struct trial *t, const unsigned char *keys, const int64_t *order,
                          int64_t first, int64_t count, struct array *to)
 {
@@ -156,7 +156,7 @@ static void put_keys(const struct trial *t, const unsigned char *keys, const int
 
 /* ---- trials ------------------------------------------------------------------------------------------------------------ */
 
-/* A key of bytes, or a big-endian number before the other bytes, which order alike. How many fields. */
+/* Make a key of bytes, or of a big-endian number before the other bytes; both order alike. Returns how many fields. */
 static int make_fields(const struct trial *t, hsort_field *fields)
 {
     if (!t->halves) {
@@ -269,7 +269,7 @@ static void run_trial(struct trial t, uint64_t *random)
     free(keys);
 }
 
-/* Of each limit one way, or all. */
+/* Test one way of each limit, or all ways. */
 static void test_codes(bool all, uint64_t random)
 {
     static const struct {

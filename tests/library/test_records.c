@@ -1,9 +1,9 @@
 /* Everything that travels with keys: argsort, columns, pairs, records, gather, scatter, select, and unique, drawn by drawn_calls.h.
  *
- *     test_records        the host engine; a part of the trials under a limit of engine memory, where it works on copies
+ *     test_records        the host engine; some of the trials under a limit of engine memory, so that it works on copies
  *     test_records cuda   the cuda engine, with arrays in all kinds of memory
  *
- * Gathers, scatters, selects and uniques also where the engine has room for nothing, and the host does them (host_call.h). */
+ * Gathers, scatters, selects and uniques also run when the engine has room for nothing, and the host does them (host_call.h). */
 #include "tests/library/drawn_calls.h"
 
 enum {
@@ -30,7 +30,8 @@ static void check_trial(const struct trial *t)
     done_by_host += by_host && is_cuda;
 }
 
-/* Is a trial still looked for that a GPU with little memory leaves to the host's cores? Few are, and a busy machine does few. */
+/* Is a trial still wanted that a GPU with little memory leaves to the host's cores? Few trials are of this kind, and a busy machine does
+ * few trials. */
 static bool is_host_wanted(int number)
 {
     enum { MOST = 1000 };
@@ -38,7 +39,7 @@ static bool is_host_wanted(int number)
            hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA;
 }
 
-/* Each call from `first` on some times, then any for some seconds. */
+/* Make each call from `first` on some times, then any call for some seconds. */
 static void run_all(enum call first, uint64_t seed)
 {
     const int calls = CALLS - (int)first;
@@ -57,7 +58,7 @@ static void run_all(enum call first, uint64_t seed)
 
 /* ---- refusals ----------------------------------------------------------------------------------------------------------- */
 
-/* Of an argument, on every rank in the same words, some of which are known. Collective. */
+/* Check that an argument is refused, on every rank in the same words, some of which are known. Collective. */
 static void refused(hsort_status status, const char *line)
 {
     char first[1024];
@@ -152,7 +153,7 @@ static void run_refusals(void)
     CHECK(keys[0] == 4 && keys[3] == 1 && records[0] == 1, "a refused call has changed an array");
 }
 
-/* Each array of a call that is not there, or not where its elements can lie. */
+/* Each array of a call is refused if it is not there, or not where its elements can lie. */
 static void refuse_arrays(void)
 {
     uint64_t keys[4] = {4, 3, 2, 1}, far[6] = {0};
@@ -191,7 +192,7 @@ static void refuse_arrays(void)
             "ids is not aligned to 8");
 }
 
-/* Arrays of one call that share bytes, where one of them is written. What is only read may. */
+/* Arrays of one call may not share bytes if one of them is written. Arrays that are only read may. */
 static void run_overlaps(void)
 {
     union {
@@ -219,7 +220,7 @@ static void run_overlaps(void)
             "counts and keys overlap");
     refused(hsort_argsort_columns(ctx, (const void *[]){k, v}, fields, 2, 4, a.index + 7, 4, NULL),
             "a column and index overlap");
-    if (rank == size - 1) // of one rank alone it is an error of all
+    if (rank == size - 1) // an error of one rank alone is an error of all
         refused(hsort_sort_pairs(ctx, u64, up, k, k, 8, 4, NULL), "keys and values overlap");
     else
         refused(hsort_sort_pairs(ctx, u64, up, k, v, 8, 4, NULL), "keys and values overlap");
@@ -233,7 +234,7 @@ static void run_overlaps(void)
           "keys that are their own values are not what they were");
 }
 
-/* Arrays that share their last and first elements alone. */
+/* Arrays that share only their last and first elements. */
 static void run_narrow_overlaps(void)
 {
     int64_t index[8] = {0}, far[8] = {0}, kept = 0;
@@ -258,7 +259,7 @@ static void run_narrow_overlaps(void)
             "counts and first overlap");
 }
 
-/* More positions than the engine searches, or ranks sum, at a time; key i of all is at position i. */
+/* Select more positions than the engine searches, or ranks sum, at a time; key i of all is at position i. */
 static void select_many(void)
 {
     enum { MANY = ENGINE_SEARCH_MAX + 5 };
@@ -275,8 +276,8 @@ static void select_many(void)
         CHECK(selected[i] == positions[i], "position %lld: key %u", (long long)positions[i], selected[i]);
 }
 
-/* Keys of 4 bytes, as many on each rank, of which a sort makes codes itself; one rank wants them back, and one has
- * them at an odd place. They come in reverse. */
+/* Sort keys of 4 bytes, equally many on each rank, of which a sort makes codes itself. One rank wants them back, and has
+ * them at an odd place when they are records. They come in reverse. */
 static void sort_even(void)
 {
     enum { EACH = 1 << 14 };
@@ -312,7 +313,8 @@ static int compare_column_entries(const void *a, const void *b)
     return x->code != y->code ? (x->code < y->code ? -1 : 1) : (x->at > y->at) - (x->at < y->at);
 }
 
-/* What lies like an array of keys of 4 bytes, but is ordered in another way: by a second column, or by the bytes from the first one on. */
+/* Argsort what lies like an array of keys of 4 bytes, but is ordered in another way: by a second column, or by the bytes from the first
+ * one on. */
 static void argsort_like_keys(void)
 {
     enum { EACH = 3000, TWO_COLUMNS = 0, BIG_ENDIAN_NUMBERS, BYTE_STRINGS, KINDS };
@@ -372,7 +374,7 @@ static void run_context(hsort_engine engine, hsort_exchange exchange, size_t lim
     hsort_destroy(&ctx);
 }
 
-/* An array in device memory is where the host's cores cannot work on it: a call that lacks memory is refused then, on all ranks. */
+/* The host's cores cannot work on an array in device memory: a call that lacks memory is refused then, on all ranks. */
 static void refuse_device_memory(void)
 {
     enum { COUNT = 128, BYTES = 65536 };

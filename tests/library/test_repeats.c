@@ -1,6 +1,6 @@
 /* Sorts of keys whose values repeat, by the exchange `partition`: a value that has a region of its own does not move, but is
- * written anew. That it does so where it should, that other inputs go another way, and that all come out right. The oracle is
- * qsort of all keys on rank 0, by the order of order.h, compared bit for bit.
+ * written anew. The test checks that this happens where it should, that other inputs go another way, and that all results are
+ * right. The oracle is qsort of all keys on rank 0, by the order of order.h, compared bit for bit.
  *
  *     shape     keys                                                 by partition?   moved
  *     two       two values                                           yes             none
@@ -17,10 +17,10 @@
  *     uniform   all different                                        yes             all
  *     any       on a rank that is alone                              no: it has nobody to exchange keys with
  *
- *     test_repeats_ipc   the host engine, whose memory ranks map (shared_engine.h), all or some: it tells how many keys were
+ *     test_repeats_ipc   the host engine, whose memory ranks map (shared_engine.h), all or some: it counts the keys that are
  *                        written anew
  *     test_repeats_nodes the same on several virtual nodes, to which keys go in fewer bytes
- *     test_repeats cuda  the cuda engine: the exchange that ran tells it, for keys enough that their memory can be mapped */
+ *     test_repeats cuda  the cuda engine: the exchange that ran shows it, for enough keys that their memory can be mapped */
 #include "mpi/exchange/batch_plan.h"
 #include "tests/support/device_buffer.h"
 #include "kernels/base/key_width.h"
@@ -127,7 +127,7 @@ static uint64_t key_at(const struct trial *t, int64_t i)
         break;
     }
     return bits_of(t->type,
-                   (uint64_t)i * 7919 % (1 << 20)); // no two of so few are equal, as the factor is odd
+                   (uint64_t)i * 7919 % (1 << 20)); // no two of so few are equal, because the factor is odd
 }
 
 /* Keys [first, first + count). */
@@ -205,7 +205,7 @@ static void shard_drop(struct shard *shard, enum buffer_kind kind)
 }
 
 #ifdef SHARED_ENGINE
-/* Keys of MANY and MIDDLE that have the value which repeats. */
+/* Count the keys of MANY and MIDDLE that have the value which repeats. */
 static int64_t repeated_keys(const struct trial *t)
 {
     const uint64_t value = bits_of(t->type, t->shape == MANY ? 1 : REPEATED);
@@ -294,7 +294,7 @@ static void run_trial(const struct trial *t)
 
 /* ---- all of them ---------------------------------------------------------------------------------------------------- */
 
-/* A trial of that shape and type, whatever else it is drawn with. */
+/* Draw a trial of that shape and type, whatever else it is drawn with. */
 static struct trial draw(enum shape shape, hsort_type type, uint64_t seed)
 {
     uint64_t random = seed;
@@ -331,13 +331,13 @@ static void run_all(uint64_t seed)
     }
 }
 
-/* So many keys that engines of any kind map each other's memory, and that a value is more than a batch. */
+/* Sort so many keys that engines of any kind map each other's memory, and that a value has more keys than a batch. */
 static void run_mapped(uint64_t seed)
 {
     for (enum shape shape = TWO; shape <= MIDDLE; shape++) {
         struct trial t = draw(shape, (hsort_type)((seed + shape) % (HSORT_F64 + 1)), seed + shape);
         t.in_layout = t.out_layout =
-            LAYOUT_BALANCED; // keys that are dealt out first may then lie in memory that is not
+            LAYOUT_BALANCED; // keys that are dealt out first may lie in memory that is not mapped
         t.count = (MAPPED_KEYS + (int64_t)(t.seed % 1000)) * size;
         run_trial(&t);
     }
@@ -356,8 +356,8 @@ static bool create(hsort_engine engine, hsort_transport transport)
     return status == HSORT_OK;
 }
 
-/* Many keys, of which all that go from node to node, or through host memory, take fewer bytes than they have: between neighbours in
- * the order of all keys of a rank there are some bits. most: bytes that move, at most, as a part of all that would. */
+/* Sort many keys. All keys that go from node to node, or through host memory, take fewer bytes than they have, because neighbours in
+ * the order of all keys of a rank differ by only some bits. most: the bytes that may move at most, as a part of all that would. */
 static void run_packed(hsort_engine engine, hsort_transport transport, double most, uint64_t seed)
 {
     hsort_stats stats = {.struct_size = sizeof stats};
@@ -378,7 +378,7 @@ static void run_packed(hsort_engine engine, hsort_transport transport, double mo
 }
 
 #ifdef SHARED_ENGINE
-/* Where one rank cannot map another one's keys, that pair sends messages; the next sort is as ever. */
+/* If one rank cannot map another one's keys, that pair sends messages; the next sort is as usual. */
 static void run_unmapped(uint64_t seed)
 {
     if (size == 1 || !create(HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO))
@@ -393,7 +393,7 @@ static void run_unmapped(uint64_t seed)
     hsort_destroy(&ctx);
 }
 
-/* The device of the last rank does not sort by regions, as a GPU of another kind: nobody does. */
+/* If the device of the last rank does not sort by regions, like a GPU of another kind, nobody does. */
 static void run_unlike(uint64_t seed)
 {
     shared_can_partition = rank != size - 1;
@@ -417,7 +417,7 @@ static void run_unlike(uint64_t seed)
     shared_can_partition = true;
 }
 
-/* Some pairs by ipc, as on a node, the others by message, as between nodes. */
+/* Some pairs exchange keys by ipc, as on a node, the others by message, as between nodes. */
 static void run_mixed(uint64_t seed)
 {
     shared_may_map = shared_some_may;
@@ -453,7 +453,7 @@ int main(int argc, char **argv)
     run_unmapped(seed);
     run_unlike(seed);
     run_mixed(seed);
-#ifdef VIRTUAL_NODES // of two ranks; half of what is between those of one is not packed
+#ifdef VIRTUAL_NODES // of two ranks; half of what goes between the ranks of one node is not packed
     run_packed(engine, HSORT_TRANSPORT_AUTO, size > 2 ? 0.85 : 0.7, seed);
 #endif
 #endif

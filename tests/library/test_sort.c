@@ -1,4 +1,4 @@
-/* The whole sort through the public interface, on whatever can be varied: types, distributions, sizes, both orders, how the
+/* The whole sort through the public interface, with everything varied that can be: types, distributions, sizes, both orders, how the
  * keys lie on the ranks before and after, transports, in place or not. The oracle shares nothing with the library but the
  * input: rank 0 makes all keys itself, sorts them with qsort by the order of tests/support/order.h, and compares bit for bit.
  * Every buffer lies between canaries, input that must not change is compared, and hsort_check() is asked before and after.
@@ -7,7 +7,7 @@
  * follows from the printed seed and its number alone.
  *
  *     test_sort          the host engine
- *     test_sort_ipc ipc  the same, with ranks that map each other's memory, and keys in some that counts as pinned, too
+ *     test_sort_ipc ipc  the same, with ranks that map each other's memory, and keys also in memory that counts as pinned
  *                        (shared_engine.h)
  *     test_sort cuda     the cuda engine, keys in host, pinned, managed and device memory */
 #include "tests/support/device_buffer.h"
@@ -189,7 +189,7 @@ static hsort_check_result check_keys(const struct test_case *c, const void *keys
     return result;
 }
 
-/* Every pair has a path, and every byte that moved went by one. */
+/* Check that every pair has a path, and that every byte that moved went by one. */
 static void check_path_stats(const hsort_stats *stats)
 {
     int64_t pairs = 0, bytes = 0, crossed = 0;
@@ -212,7 +212,7 @@ static void check_path_stats(const hsort_stats *stats)
           "%s: %lld pairs", case_text, (long long)pairs);
     CHECK(bytes == stats->moved_bytes, "%s: %lld bytes by all paths, %lld moved", case_text, (long long)bytes,
           (long long)stats->moved_bytes);
-#ifdef VIRTUAL_NODES // of two ranks, each is a node
+#ifdef VIRTUAL_NODES // if there are two ranks, each is a node
     const bool right = crossed <= stats->crossed_plain_bytes && (size > 2 || crossed == bytes);
 #else
     const bool right = stats->crossed_plain_bytes == 0;
@@ -244,7 +244,7 @@ static void check_stats(const struct test_case *c)
               "%s: phase %d took %g of %g s", case_text, phase, stats.seconds[phase], stats.total_seconds);
 }
 
-/* Sort `in` into `out` (the same shard where the case says so) and check all that can be said of it. */
+/* Sort `in` into `out` (the same shard if the case says so) and check everything that can be said about it. */
 static void sort_shards(const struct test_case *c, struct shard *in, struct shard *out, const int64_t *counts,
                         const int64_t *out_counts, uint64_t *random)
 {
@@ -331,7 +331,7 @@ static struct test_case draw_case(uint64_t seed, int64_t count)
     return c;
 }
 
-/* Each type, order and size once, whatever else they are drawn with. */
+/* Run each type, order and size once, whatever else they are drawn with. */
 static int run_fixed(uint64_t seed)
 {
     const int64_t sizes[] = {0,         1,         2,         size - 1, size, size + 1,
@@ -379,7 +379,7 @@ static int64_t draw_size(uint64_t random, int64_t large)
                              33 * size, 1000, 4095, 4096,     4097, 64 * size + 1, large};
     const uint64_t draw = check_random(&random);
     const int64_t fixed = sizes[draw % (sizeof sizes / sizeof sizes[0])];
-    // The large size is as dear as a hundred others.
+    // The large size takes as long as a hundred others.
     const bool keep = fixed != large || check_random(&random) % 8 == 0;
     return keep && draw % 3 ? fixed : (int64_t)(check_random(&random) % 3000);
 }
@@ -425,7 +425,7 @@ static bool open_setting(hsort_engine engine, hsort_transport transport, hsort_e
     return true;
 }
 
-/* With so little memory that keys in host memory pass through the engine piece by piece. */
+/* Open a setting with so little memory that keys in host memory pass through the engine piece by piece. */
 static bool open_small(hsort_engine engine)
 {
     enum { TABLE_BYTES = 655360, PIECE_BYTES = 1008 };
@@ -437,7 +437,7 @@ static bool open_small(hsort_engine engine)
 
 static bool open_host(void)
 {
-    // Two threads per rank only where that does not drown the machine.
+    // Two threads per rank only if that does not overload the machine.
     return open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_BITONIC, 64, 1,
                         "bitonic, staged, pieces of 64 bytes") &&
            open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_STAGED, HSORT_EXCHANGE_DIRECT, 64,
@@ -477,7 +477,7 @@ static void test_crowding(hsort_type type, int look)
     shared_free(out);
 }
 
-/* Every rank reads every other one's memory, or some do. */
+/* Open settings in which every rank reads every other rank's memory, or some ranks do. */
 static bool open_shared(void)
 {
     bool opened = open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_BITONIC, 72, 1,
@@ -491,7 +491,7 @@ static bool open_shared(void)
     shared_may_map = shared_some_may;
     opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_AUTO, 64, 1,
                                     "ipc, some pairs");
-    rung = 1; // which takes no workspace, and there is none then for what is sorted once more
+    rung = 1; // it takes no workspace, so there is none for what is sorted once more
     opened = opened && open_setting(HSORT_ENGINE_HOST, HSORT_TRANSPORT_IPC, HSORT_EXCHANGE_PARTITION, 1000, 1,
                                     "partition, some pairs by ipc, the others by message, rung 1");
     rung = -1;
@@ -551,7 +551,8 @@ static bool open_cuda(void)
     return true;
 }
 
-/* Sorted keys, 6 2 0, wanted as 4 2 2, with one rank alone in place: 0 gives its last keys away, 1 keeps its count, but its keys shift. */
+/* Sorted keys lie as 6 2 0 and are wanted as 4 2 2, with one rank alone in place: rank 0 gives its last keys away; rank 1 keeps its
+ * count, but its keys shift. */
 static void test_one_in_place(int one)
 {
     static const int64_t have[3] = {6, 2, 0}, want[3] = {4, 2, 2};

@@ -1,6 +1,6 @@
-/* sort_codes(), which sorts inside of other calls: codes of 8 and 16 bytes, no two equal, in one pass and in two, against
- * qsort. Codes have few different fields above a position, as those of elements do, or none. And codes that the sort makes of keys of
- * 4 bytes: of ranks that have as many. Between canaries.
+/* sort_codes(), which sorts inside other calls: codes of 8 and 16 bytes, no two equal, in one pass and in two, against
+ * qsort. Codes have few different fields above a position, as the codes of elements do, or none. Also codes that the sort makes from
+ * keys of 4 bytes, of ranks that have equally many. Arrays lie between canaries.
  *
  *     test_sort_codes        the host engine
  *     test_sort_codes cuda   the cuda engine, codes in host, pinned, managed and device memory
@@ -19,7 +19,7 @@ enum { MOST_RANKS = 64, MANY_CODES = 30000, FEW_CODES = 100, CASES = 60, GUARD =
 static int rank, size, buffer_kinds = 1;
 static char case_text[160];
 
-/* It is not to be asked: nobody could go on from there. */
+/* This must not be asked: nobody could go on from there. */
 static int stop_always(void *unused)
 {
     (void)unused;
@@ -169,7 +169,7 @@ enum { NUMBERED_CASES = 30 };
 
 static uint32_t keys_of_all[MANY_CODES];
 
-/* Let the kernels of this rank seem to leave too much, once; did they since? */
+/* Let the kernels of this rank seem to leave too much, once. The second function: did they since? */
 #ifdef HSORT_FAULTS
 static void leave_too_much(void)
 {
@@ -191,7 +191,7 @@ static bool has_left_too_much(void)
 }
 #endif
 
-/* Keys [total] of few values, of many, or in order already; and all codes of them, in order. Returns the bits of a position. */
+/* Draw keys [total] of few values, of many, or in order already, and make all their codes, in order. Returns the bits of a position. */
 static int draw_keys(int64_t total, struct keymap map, uint64_t *random)
 {
     const uint64_t kind = check_random(random) % 4;
@@ -205,7 +205,8 @@ static int draw_keys(int64_t total, struct keymap map, uint64_t *random)
     return bits;
 }
 
-/* Codes or positions, of keys in memory of the engine. left: a rank on which the kernels seem to leave too much; or none. */
+/* Sort numbered keys in the engine's memory to codes or positions. On rank `left`, if there is one, the kernels seem to leave too
+ * much. */
 static void check_numbered(hsort_context *ctx, bool cuda, const char *name, int number, uint64_t random)
 {
     const enum buffer_kind kind = cuda ? BUFFER_DEVICE : BUFFER_HOST;
@@ -257,7 +258,7 @@ static void check_numbered(hsort_context *ctx, bool cuda, const char *name, int 
 
 /* ---- all cases ---------------------------------------------------------------------------------------------------- */
 
-/* What all ranks learn: one wrong count, and then all is well again. */
+/* All ranks must learn about one wrong count; then all is well again. */
 static void check_error(hsort_context *ctx)
 {
     _Alignas(16) uint64_t code[2] = {0, 0};
@@ -281,7 +282,7 @@ static void test_context(bool cuda, hsort_exchange exchange, size_t limit, const
     hsort_destroy(&ctx);
 }
 
-/* Memory for slots of some hundred codes, and for their sort; too little for those of a case. */
+/* Return memory for slots of some hundred codes, and for their sort; it is too little for the codes of a case. */
 static size_t little_memory(bool cuda)
 {
     enum { CODES = 400, SLOTS = 4 };

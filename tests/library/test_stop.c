@@ -1,4 +1,4 @@
-/* Stopping. Votes: ranks with very different numbers of pieces, of which some are asked to stop, or fail, all leave together
+/* Stopping. Votes: ranks with very different numbers of pieces, some of which are asked to stop, or fail, all leave together
  * and say the same. The library: a sort that any rank ends between local sort and exchange loses no key, leaves what it
  * promises, and can be begun again.
  *
@@ -139,7 +139,8 @@ static void check_vote(int number)
     faults_watch(0);
 }
 
-/* One rank alone is asked, while another that would never end works: it hears of it. Who looks no more lets the signal through. */
+/* One rank alone is asked to stop, while others do work that would never end: they hear of it. A rank that no longer looks lets the
+ * signal through. */
 static void check_hearing(int signal_number)
 {
     for (int teller = 0; teller < comm.size; teller++) {
@@ -164,7 +165,7 @@ static void check_hearing(int signal_number)
         CHECK(comm.rank != teller || done == 0, "rank %d went on for %d pieces", teller, done);
         CHECK(stop_agree(&comm, &asked) == HSORT_OK && asked == signal_number, "signal %d", asked);
         raise(signal_number == SIGUSR1 ? SIGTERM
-                                       : SIGUSR1); // a second one changes nothing where there was a first
+                                       : SIGUSR1); // a second one changes nothing if there was a first
         CHECK(comm.rank != teller || stop_signal() == signal_number, "the second signal counts");
         CHECK(heard_before == 0, "a signal was not kept");
         stop_watch(); // goes on
@@ -270,7 +271,7 @@ static bool ascends(const struct shape *shape, const unsigned char *keys, int64_
     return true;
 }
 
-/* Sort from `in` to `out`, or in place if they are one, with the keys in memory of the kind that it is about. */
+/* Sort from `in` to `out`, or in place if they are one, with the keys in memory of kind memory_kind. */
 static hsort_status sort_there(hsort_context *ctx, const struct shape *shape, void *in, int64_t count,
                                void *out, int64_t out_count)
 {
@@ -295,7 +296,7 @@ static hsort_status sort_there(hsort_context *ctx, const struct shape *shape, vo
     return status;
 }
 
-/* One sort that `stoppers` (a bit for each rank) stop, and the same again without. may_finish: there may be no safe point. */
+/* Make one sort that `stoppers` (a bit for each rank) stop, and again without them. may_finish: there may be no safe point. */
 static void check_sort(hsort_context *ctx, struct answer *mine, unsigned stoppers, bool may_finish,
                        int number)
 {
@@ -358,7 +359,7 @@ static void check_sorts(hsort_exchange exchange, hsort_transport transport, int 
     hsort_destroy(&ctx);
 }
 
-/* Sorts inside of calls on elements, which nobody could begin again, are not asked. Keys of two columns take two of them. */
+/* Sorts inside calls on elements are not asked to stop, because nobody could begin them again. Keys of two columns take two of them. */
 static void check_elements(hsort_exchange exchange)
 {
     enum { EACH = 64 };
@@ -380,7 +381,7 @@ static void check_elements(hsort_exchange exchange)
 }
 
 #ifdef HSORT_FAULTS
-/* All want to stop, and one fails: that is what all hear, and no statement about their keys. */
+/* If all ranks want to stop and one fails, all ranks hear about the failure, and no statement about their keys. */
 static void check_failure_wins(void)
 {
     struct answer mine = {.says = 1};
@@ -405,7 +406,7 @@ static void check_failure_wins(void)
 }
 #endif
 
-/* On GPUs, from and to every kind of memory; device memory of the GPU that the library takes for this rank. */
+/* Sort on GPUs, from and to every kind of memory; device memory is of the GPU that the library takes for this rank. */
 static void check_gpus(void)
 {
     struct answer mine = {0};

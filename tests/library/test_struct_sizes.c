@@ -1,6 +1,6 @@
 /* Structs of callers that were compiled against other versions of the library: sizes that no version since
- * 0.2.0 has had are refused, of smaller ones nothing behind their end is written, and arrays go by the
- * caller's distance of elements. */
+ * 0.2.0 has had are refused, nothing is written beyond the end of smaller ones, and arrays are read with the
+ * caller's distance between elements. */
 #include "src/library/struct_size.h"
 #include "tests/support/ranks.h"
 
@@ -45,8 +45,7 @@ static void test_growth(void)
 #undef X
 }
 
-/* Callers that know more or less of a struct than any version since 0.2.0: refused, and nothing is written.
- * */
+/* Callers that know more or less of a struct than any version since 0.2.0 are refused, and nothing is written. */
 #define SIZE_MISUSES(X) \
     X(0)                \
     X(sizeof(size_t))   \
@@ -60,7 +59,7 @@ static void test_growth(void)
 
 enum { STRUCT_BYTES = 4096 };
 
-/* Is `text`, which the library was to leave alone, as fill() made it, but for its struct_size? */
+/* Is `text`, which the library was to leave alone, as fill() made it, except for its struct_size? */
 static bool is_untouched(const char *text)
 {
     for (size_t i = sizeof(size_t); i < STRUCT_BYTES; i++)

@@ -1,13 +1,13 @@
-/* Two threads of each rank sort at once, each with a context and a communicator of its own: other exchanges and transports,
- * and one of them makes mistakes, of which the other one must not hear. Every result is compared with qsort() of all keys.
- * `test_threads cuda`: on GPUs, where both threads share their rank's, and have keys enough for several kernels. */
+/* Two threads of each rank sort at once, each with a context and a communicator of its own, by different exchanges and transports.
+ * One of them makes mistakes, and the other must not notice. Every result is compared with qsort() of all keys.
+ * `test_threads cuda`: on GPUs, where both threads share their rank's GPU, and have enough keys for several kernels. */
 #include <pthread.h>
 #include "hypersort.h"
 #include "tests/support/ranks.h"
 
 enum { SORTERS = 2, ROUNDS = 6, KEYS_MOST_HOST = 4000, KEYS_MOST_CUDA = 300000 };
 
-/* One thread's work. What it finds wrong first; "": nothing. */
+/* One thread's work. wrong: what it finds wrong first; "": nothing. */
 struct sorter {
     int number;
     bool cuda;
@@ -48,7 +48,7 @@ static uint64_t *sorted_keys(struct sorter *sorter, const uint64_t *keys, int co
     return all;
 }
 
-/* A mistake of every rank: the line is this thread's. */
+/* Make a mistake on every rank: the line must be this thread's. */
 static void make_mistake(struct sorter *sorter, hsort_context *ctx, uint64_t *keys)
 {
     hsort_options options;

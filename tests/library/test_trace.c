@@ -1,7 +1,7 @@
 /* hsort_write_trace(): files of sorts by every exchange and transport, of records, in two passes; by ranks whose clocks differ by
- * seconds and run at different rates. Every file is read back and looked at: is it JSON, has it every rank, do spans of a thread
- * nest, do bytes add up to what the statistics say, and do agreements of all ranks overlap in its one time? Then what is lost,
- * and what fails. The look itself is shown wrong files first.
+ * seconds and run at different rates. Every file is read back and checked: is it JSON, does it have every rank, do spans of a thread
+ * nest, do bytes add up to what the statistics say, and do agreements of all ranks overlap in its common time? Then what is lost,
+ * and what fails. The check itself is shown wrong files first.
  *
  * test_trace cuda: on GPUs, whose streams must then have spans.
  * Linked with shared_engine.c, so that ranks map each other's memory, and with --wrap=clock_gettime. */
@@ -113,7 +113,7 @@ static void look_at_span(struct seen *seen, struct track *track, const struct js
     }
 }
 
-/* No rank leaves an agreement before the last one has come to it. */
+/* No rank may leave an agreement before the last rank has come to it. */
 static void look_at_agreements(struct seen *seen)
 {
     for (int r = 1; r < seen->ranks && r < RANKS_MAX; r++)
@@ -170,7 +170,7 @@ static void look_at_text(struct seen *seen, const char *text, size_t length, con
     look_at_agreements(seen);
 }
 
-/* On rank 0. */
+/* Look at the file, on rank 0. */
 static void look_at_file(struct seen *seen, const char *call)
 {
     FILE *file = fopen(path, "rb");
@@ -187,7 +187,7 @@ static void look_at_file(struct seen *seen, const char *call)
     free(text);
 }
 
-/* Wrong files, which the look must find to be so. */
+/* Show the look wrong files, which it must find to be wrong. */
 static void test_look(void)
 {
     static struct seen seen;
@@ -287,7 +287,7 @@ static void draw(uint64_t seed)
         records[0][i] = (unsigned char)check_random(&state);
 }
 
-/* Can messages be of the engine's memory? Of GPUs not every MPI takes it. */
+/* Can messages lie in the engine's memory? Not every MPI takes memory of GPUs. */
 static bool has_mpi_transport(void)
 {
     hsort_context *ctx = open_context(HSORT_EXCHANGE_AUTO, HSORT_TRANSPORT_AUTO, 0, 0);
@@ -321,7 +321,7 @@ static void test_exchanges(int64_t count)
         }
 }
 
-/* Calls on elements, keys that are counted, two passes; each file has what came after the one before. */
+/* Trace calls on elements, keys that are counted, two passes; each file has what came after the file before. */
 static void test_calls(int64_t count)
 {
     const hsort_field field = {.type = HSORT_U32, .offset = 5};
@@ -355,7 +355,7 @@ static void test_two_passes(uint64_t seed)
     hsort_destroy(&ctx);
 }
 
-/* A link stays one: what it leads to is written. */
+/* A link stays a link: what it leads to is written. */
 static void write_by_link(hsort_context *ctx)
 {
     char link[sizeof path + 8];
@@ -371,14 +371,14 @@ static void write_by_link(hsort_context *ctx)
     }
 }
 
-/* Of a buffer of a few spans the first are kept: those of which the others are parts. */
+/* A buffer of a few spans keeps the first ones, of which the others are parts. */
 static void test_overflow(int64_t count)
 {
     int64_t spans, lost;
     static struct seen seen;
     hsort_context *ctx = open_context(HSORT_EXCHANGE_DIRECT, HSORT_TRANSPORT_STAGED, 0, 16);
     CHECK(hsort_write_trace(ctx, path, NULL, NULL) == HSORT_OK, "%s",
-          hsort_last_error(ctx)); // of hsort_create()
+          hsort_last_error(ctx)); // the trace of hsort_create()
     CHECK(hsort_sort_to(ctx, HSORT_U64, HSORT_ASCENDING, keys[0], count, keys[1], count, NULL) == HSORT_OK,
           "%s", hsort_last_error(ctx));
     CHECK(hsort_write_trace(ctx, path, &spans, &lost) == HSORT_OK, "%s", hsort_last_error(ctx));
@@ -400,7 +400,7 @@ static bool is_there(const char *name)
     return stat(name, &there) == 0;
 }
 
-/* A write that fails everywhere alike, with a line that has `word`; what was there stays, and nothing is left beside it. */
+/* Write a trace, which must fail alike everywhere, with a line that has `word`; what was there stays, and nothing is left beside it. */
 static void expect_failure(hsort_context *ctx, const char *to, hsort_status status, const char *word)
 {
     char temporary[400], mine[512], first[512];
@@ -481,7 +481,7 @@ int main(int argc, char **argv)
     test_look();
     test_exchanges(count);
     test_calls(count);
-    if (!cuda) // which has not so little memory
+    if (!cuda) // a GPU has not so little memory
         test_two_passes(state);
     test_overflow(count);
     test_refusals(count);

@@ -1,6 +1,6 @@
 /* Keys in host memory that do not fit into engine memory: two passes, against the sort in memory, byte for byte. Contexts
  * have limits for slots of some dozen keys up to some thousand, so that a rank has up to 200 runs; layouts before and after
- * leave ranks with nothing, or with everything. Inputs must be as they were, but where they may be overwritten; buffers lie
+ * leave ranks with nothing, or with everything. Inputs must be unchanged, except where they may be overwritten; buffers lie
  * between canaries.
  *
  *     test_two_passes        the host engine, cases drawn by a seed for some seconds
@@ -60,7 +60,7 @@ static hsort_options options_for(size_t limit, bool overwrites, bool reads)
     options.shared_memory = reads ? HSORT_CHOICE_AUTO : HSORT_CHOICE_OFF;
     options.exchange = HSORT_EXCHANGE_DIRECT;
     options.chunk_bytes = 4096;
-    options.threads = 1; // the workspace of more would be most of the memory
+    options.threads = 1; // the workspace of more threads would be most of the memory
     options.device_memory_limit = limit;
     options.overwrite_input = overwrites;
     return options;
@@ -82,7 +82,8 @@ static hsort_context *open_context(MPI_Comm ranks, size_t limit, bool overwrites
     return open_with(ranks, &options, why);
 }
 
-/* Engine memory for slots of so many keys of 8 bytes, and the workspace to sort one: of a rank alone, which has no exchange. */
+/* Return engine memory for slots of so many keys of 8 bytes, and for the workspace to sort one slot: the workspace of a rank that is
+ * alone, which has no exchange. */
 static size_t limit_for(int64_t slot)
 {
     size_t bytes;
@@ -148,8 +149,8 @@ static unsigned char *expected_keys(const struct test_case *c, const unsigned ch
     return expected;
 }
 
-/* Two passes, of as many runs and segments as slots make: four of them fit the limit, and those of other keys than the ones of 8
- * bytes may be half as large, as engines take more workspace from some count on. And what the statistics promise. */
+/* Check that there are two passes, of as many runs and segments as slots make: four slots fit the limit, and slots of keys that do not
+ * have 8 bytes may be half as large, because engines take more workspace from some count on. Also check what the statistics promise. */
 static void check_stats(const struct test_case *c, const struct little *little, const int64_t *counts,
                         const int64_t *out_counts)
 {
@@ -244,9 +245,9 @@ static struct test_case draw_case(uint64_t seed)
     return c;
 }
 
-/* Keys for `runs` runs of slots on a rank on the average; and so many more that one pass cannot take them, for which
- * the last bytes of the limit would do, too: a rank alone needs little memory beside its keys, and on a GPU keys of 4 bytes need
- * less than those of 8. */
+/* Return how many keys make `runs` runs of slots on an average rank, and are so many more that one pass cannot take them, for which
+ * the last bytes of the limit would do, too: a rank that is alone needs little memory beside its keys, and on a GPU keys of 4 bytes
+ * need less than keys of 8. */
 static int64_t keys_for(const struct test_case *c, int64_t slot, int64_t runs, uint64_t *random)
 {
     const int64_t limit = (int64_t)limit_for(slot), wanted = slot * 8 * (runs > 5 ? runs : 5);
@@ -255,7 +256,7 @@ static int64_t keys_for(const struct test_case *c, int64_t slot, int64_t runs, u
     return of_rank / (int64_t)hsort_type_bytes(c->input.type) * size + (int64_t)(check_random(random) % 3);
 }
 
-/* The keys of all ranks may lie on one: it has 512 runs at most. */
+/* Draw a number of runs. The keys of all ranks may lie on one rank, which has 512 runs at most. */
 static int64_t draw_runs(uint64_t *random)
 {
     const int64_t most = 400 / size < 200 ? 400 / size : 200, draw = (int64_t)(check_random(random) % 8);
@@ -268,7 +269,7 @@ static int run_drawn(uint64_t seed, int number, double seconds)
     int go_on = 1;
     while (go_on) {
         uint64_t random = seed + (uint64_t)number * 1000003;
-        // On a GPU from the size on from which the workspace is as large as for any other few keys.
+        // On a GPU slots begin at the size from which on the workspace is as large as for any other few keys.
         const int64_t slot = engine == HSORT_ENGINE_CUDA ? INT64_C(16384) << check_random(&random) % 6
                                                          : INT64_C(256) << check_random(&random) % 4;
         struct little little = open_little(slot, check_random(&random) % 2, check_random(&random) % 2);
@@ -284,7 +285,7 @@ static int run_drawn(uint64_t seed, int number, double seconds)
     return number;
 }
 
-/* Each type, order and distribution, with few runs and with many, whatever else they are drawn with. */
+/* Run each type, order and distribution, with few runs and with many, whatever else they are drawn with. */
 static int run_matrix(uint64_t seed, int number)
 {
     static const int64_t runs[] = {5, 17, 200};
@@ -310,8 +311,8 @@ static int run_matrix(uint64_t seed, int number)
     return number;
 }
 
-/* Of a rank's tables of cuts, of so many keys of 8 bytes on each, and of those in which cuts are searched for: with slots as large as a
- * quarter of all memory. */
+/* Return the least bytes of a rank's tables of cuts, with so many keys of 8 bytes on each rank, and of the tables in which cuts are
+ * searched for: with slots as large as a quarter of all memory. */
 static size_t least_tables(int64_t count, int64_t slot)
 {
     const int64_t largest = (int64_t)limit_for(slot) / 4 / 8, runs = (count + largest - 1) / largest;
@@ -377,8 +378,8 @@ static void test_kept_memory(uint64_t seed)
     }
 }
 
-/* Runs that lie in memory of the caller's which the system lets nobody else read: that of every other rank. They come by message,
- * also where the others are read. */
+/* The runs of every second rank lie in memory of the caller's that the system lets nobody else read. They come by message, even if the
+ * other runs are read. */
 static void test_unreadable_runs(uint64_t seed)
 {
     const int64_t slot = 300, count = 10 * slot * 8;
@@ -415,7 +416,7 @@ static void test_unreadable_runs(uint64_t seed)
     hsort_destroy(&little.ctx);
 }
 
-/* No keys on any rank need no memory, whoever is asked to sort them. */
+/* If no rank has keys, no memory is needed, whichever call is asked to sort them. */
 static void test_no_keys(void)
 {
     hsort_context *ctx = open_context(MPI_COMM_WORLD, 4096, false, true, "no keys");
@@ -433,7 +434,7 @@ static void test_no_keys(void)
     hsort_destroy(&ctx);
 }
 
-/* Too little memory for any slots: the same line everywhere, which says the least that does; that much does. */
+/* With too little memory for any slots, the line is the same everywhere and says the least memory that does; that much must do. */
 static void test_least(int64_t count)
 {
     uint64_t *keys = malloc((size_t)count * sizeof *keys), random = 1 + (uint64_t)rank, before = 0;
@@ -471,7 +472,7 @@ static void test_least(int64_t count)
     free(keys);
 }
 
-/* Options must be the same everywhere, and one of two. */
+/* Options must be the same everywhere, and have one of two values. */
 static void test_options(void)
 {
     hsort_options options;

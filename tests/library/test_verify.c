@@ -1,6 +1,6 @@
-/* The verifier is verified. It must refuse what a broken sort could hand out: two keys swapped inside a rank,
+/* The verifier is verified. It must refuse whatever a broken sort could hand out: two keys swapped inside a rank,
  * across the boundary of two ranks, across an empty rank; a key lost, a key doubled, all zeros, a single bit
- * flipped. It must accept what is right, and its answer may not depend on how keys are spread over ranks or
+ * flipped. It must accept a right result, and its answer may not depend on how keys are spread over ranks or
  * fed in chunks. An oracle that walks the whole array key by key says where the first key out of order is. */
 #include "tests/support/ranks.h"
 #include "tests/support/order.h"
@@ -68,7 +68,7 @@ static void fill(struct array *array, hsort_type type, hsort_order order, int64_
     spread(array, random);
 }
 
-/* Keys in order of which no two are equal, spread over all that there are: few of one byte. */
+/* Fill the array with keys in order, no two of them equal, spread over all keys that there are; keys of one byte are few. */
 static void fill_distinct(struct array *array, hsort_type type, hsort_order order, uint64_t *random)
 {
     const struct keymap map = keymap_make(type, order);
@@ -147,7 +147,7 @@ static void test_equal(hsort_type type, hsort_order order, uint64_t *random)
         memcpy(key_of(&array, i), key_of(&array, 0), hsort_type_bytes(type));
     const hsort_check_result result = verify_and_walk(&array, "all equal");
     CHECK(result.first_disorder == -1 && result.first_unstable == -1, "equal keys were refused");
-    // Sums of one key n times must still tell n: one fewer is another multiset.
+    // Sums over n equal keys must still tell n: one key fewer is another multiset.
     array.count--;
     spread(&array, random);
     const hsort_check_result fewer = verify_and_walk(&array, "one equal key fewer");
@@ -238,8 +238,8 @@ static void test_wrong_keys(struct array *array, hsort_check_result right, uint6
 
 /* ---- Numbers of elements --------------------------------------------------------------------------------- */
 
-/* Keys as elements, with these numbers, or, without, of numbers that are all alike. Every other chunk is seen by a verifier of its
- * own, which is appended. */
+/* Verify keys as elements, with these numbers; numbers NULL: all numbers are alike. A verifier of its own, which is then appended,
+ * sees every other chunk. */
 static hsort_check_result verify_numbers(struct array *array, const int64_t *numbers, int64_t chunk)
 {
     struct verifier verifier, next;
@@ -268,7 +268,7 @@ static hsort_check_result verify_numbers(struct array *array, const int64_t *num
     return result;
 }
 
-/* Numbers that rise between equal keys, but at one place, which may be any border of chunks and of ranks. */
+/* Numbers rise between equal keys, except at one place, which may be any border of chunks and of ranks. */
 static void test_numbers(struct array *array, uint64_t *random)
 {
     int64_t numbers[KEYS];

@@ -27,7 +27,7 @@ struct trial {
     size_t slice_bytes;                 /* 0: not limited */
 };
 
-/* The element of number i as it lies in memory. */
+/* Make element number i as it lies in memory. */
 static void make_element(uint64_t seed, int64_t i, size_t bytes, unsigned char *to)
 {
     uint64_t state = seed ^ (uint64_t)i * UINT64_C(0xd6e8feb86659fd93);
@@ -45,7 +45,7 @@ static int owner_of(const int64_t *first, int64_t at)
     return rank;
 }
 
-/* Which element entry `i` names, counted among those that exist. */
+/* Draw which element entry `i` names, counted among the elements that exist. */
 static int64_t draw_named(const struct trial *t, int64_t i, uint64_t *random)
 {
     const uint64_t draw = check_random(random);
@@ -95,7 +95,7 @@ static void deal(int64_t total, uint64_t *random, int64_t *first)
         first[rank + 1] = first[rank] + counts[rank];
 }
 
-/* A trial of these sizes, the same on every rank. */
+/* Make a trial of these sizes, the same on every rank. */
 static void make_trial(struct trial *t, int64_t elements, int64_t entries, bool huge, uint64_t seed)
 {
     uint64_t random = seed;
@@ -140,7 +140,7 @@ static void draw_trial(struct trial *t, int number, uint64_t seed)
              t->slice_bytes);
 }
 
-/* A trial in which every rank has elements, and entries that name some of anybody's. */
+/* Make a trial in which every rank has elements, and entries that name elements of any rank. */
 static void make_even_trial(struct trial *t, uint64_t seed)
 {
     make_trial(t, 5 * comm.size, 6 * comm.size, true, seed);

@@ -1,5 +1,5 @@
-/* Arrays of test_element_gather: each lies in engine memory between guards, and has an image of what it must hold. They take
- * again the memory that others gave back: to get some from a driver takes longer than what is tested. */
+/* Arrays of test_element_gather: each lies in engine memory between guards, and has an image of what it must hold. New arrays take
+ * the memory that others gave back, because getting memory from a driver takes longer than what is tested. */
 #ifndef GUARDED_ARRAY_H
 #define GUARDED_ARRAY_H
 
@@ -13,12 +13,12 @@ static struct spare_memory array_memory;
 
 /* A buffer in engine memory, between guards, and what it must hold. */
 struct guarded_array {
-    char *memory; /* [bytes + 2 * GUARD], as the others */
+    char *memory; /* [bytes + 2 * GUARD], as image and found */
     unsigned char *image, *found;
     size_t bytes;
 };
 
-/* Write the image. */
+/* Write the image to engine memory. */
 static void array_put(struct guarded_array *a)
 {
     copy_and_wait(a->memory, a->image, a->bytes + 2 * GUARD);
@@ -29,7 +29,7 @@ static void array_fetch(struct guarded_array *a)
     copy_and_wait(a->found, a->memory, a->bytes + 2 * GUARD);
 }
 
-/* All poison. */
+/* Make an array that is all poison. */
 static struct guarded_array array_make(size_t bytes)
 {
     struct guarded_array a = {.bytes = bytes};
@@ -68,7 +68,7 @@ static void array_drop(struct guarded_array *a)
 {
     spare_give(&array_memory, a->memory);
 #ifdef __SANITIZE_ADDRESS__
-    spare_drop(&array_memory); // each array has memory of its own, and what is beyond its guards is seen
+    spare_drop(&array_memory); // each array has memory of its own, so that accesses beyond its guards are seen
 #endif
     free(a->image);
     free(a->found);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include "tests/support/check.h"
 
-/* Key i is keys[i] or, where no keys are, start + (i / width) * step: a rising line, or stairs. */
+/* Key i is keys[i] or, if keys is NULL, start + (i / width) * step: a rising line, or stairs. */
 struct run {
     int64_t count, width;
     uint64_t start, step;
@@ -17,7 +17,7 @@ static inline uint64_t key_at(const struct run *run, int64_t position)
     return run->keys ? run->keys[position] : run->start + (uint64_t)(position / run->width) * run->step;
 }
 
-/* Without keys, of one of six counts. */
+/* Draw a run without keys, with one of six counts. */
 static inline struct run virtual_run(const int64_t counts[6], uint64_t *random)
 {
     struct run run = {.keys = NULL};

@@ -1,4 +1,4 @@
-/* What a rank takes that asks no other rank: the choice of placement_here() with requests that are assumed. */
+/* What a rank takes if it asks no other rank: the choice of placement_here() with requests that are assumed. */
 #ifndef PLACEMENT_ALONE_H
 #define PLACEMENT_ALONE_H
 
@@ -13,7 +13,7 @@ static inline hsort_status placement_choose(const struct placement_node *node, s
     *placement = (struct placement){.numa_node = -1};
     placement->device = placement_device(node->node_rank, node->node_size, node->devices);
 
-    // Other ranks are taken to see what this one sees. Only of its mask that would be a bad guess: launchers
+    // Other ranks are assumed to see what this one sees. That would be a bad guess only for its mask: launchers
     // that bind give each rank a mask of its own.
     const bool bound = !hwloc_bitmap_isequal(node->allowed, node->machine);
     struct core_requests requests;

@@ -1,4 +1,4 @@
-/* What tests of ranks with an engine each share: the engine, how it is opened, and shared memory that a rank is refused. Their
+/* What the tests share in which each rank has an engine: the engine, how it is opened, and shared memory that a rank is refused. Their
  * programs are linked with --wrap=shmget. */
 #ifndef RANK_ENGINE_H
 #define RANK_ENGINE_H
@@ -21,7 +21,7 @@ int __wrap_shmget(key_t key, size_t bytes, int flags)
     return has_no_shm ? -1 : __real_shmget(key, bytes, flags);
 }
 
-/* Rank r of a node takes device r modulo the devices there, of which there are some. */
+/* Rank r of a node takes device r modulo the number of devices there, which is not 0. */
 static inline hsort_status open_cuda_engine(void)
 {
     char why[256];

@@ -1,6 +1,7 @@
-/* Batches of all ranks, of drawn counts: those of a rank are its positions in order, without gaps; each has its regions whole,
- * or is alone; it fits slot, scratch and pieces; all keys that move are in the chunks. Up to PARTITION_RANKS_MAX ranks, some
- * of which have or want nothing, and some leave gaps behind regions. Against sums that are made here, key by key of each region. */
+/* Batches of all ranks, of drawn counts. The batches of a rank are its positions in order, without gaps; each has its regions whole,
+ * or has a single region; it fits slot, scratch and pieces; all keys that move are in the chunks. Up to PARTITION_RANKS_MAX ranks, of
+ * which some have or want nothing, and some leave gaps behind regions. Compared with sums that are made here, key by key of each
+ * region. */
 #include <stdlib.h>
 #include "kernels/engine.h"
 #include "mpi/exchange/batch_plan.h"
@@ -21,15 +22,15 @@ struct drawn {
 static struct drawn drawn;
 static char what[128];
 
-/* As on a GPU, where many small regions have more scratch than keys. */
+/* Return as much scratch as a GPU needs, where many small regions have more scratch than keys. */
 static int64_t roomy_scratch(const struct engine *unused, int64_t count)
 {
     (void)unused;
     return 2 * count + 8192;
 }
 
-/* Keys of a rank in a region: even, or few ranks have most. Some regions are empty, some of one value, which may be large; of several values one
- * may be too large. */
+/* Draw how many keys each rank has in each region: even numbers, or few ranks have most. Some regions are empty. Some are of one value
+ * and may be large. One region of several values may be too large. */
 static void draw_counts(uint64_t *random, int64_t most)
 {
     const uint64_t shape = check_random(random) % 3;
@@ -46,7 +47,7 @@ static void draw_counts(uint64_t *random, int64_t most)
     }
 }
 
-/* Where regions begin: without gaps, or with some. */
+/* Draw where regions begin: without gaps, or with some. */
 static void draw_begins(uint64_t *random)
 {
     for (int rank = 0; rank < drawn.size; rank++) {
@@ -60,7 +61,7 @@ static void draw_begins(uint64_t *random)
     }
 }
 
-/* What ranks are to hold: even, any, or nothing. */
+/* Draw how many keys ranks are to hold: even numbers, any, or none. */
 static void draw_wanted(uint64_t *random)
 {
     const uint64_t shape = check_random(random) % 3;
@@ -76,7 +77,7 @@ static void draw_wanted(uint64_t *random)
     drawn.wanted[drawn.size] = drawn.total;
 }
 
-/* A rank's chunk of a batch: from where its first region begins to its last key. Returns the keys in it. */
+/* Check a rank's chunk of a batch: it goes from where its first region begins to its last key. Returns the keys in it. */
 static int64_t check_chunk(const struct batch_plan *plan, const struct batch *batch, int of)
 {
     const int64_t *counts = drawn.counts + of * STRIDE, *begins = drawn.begins + of * STRIDE;

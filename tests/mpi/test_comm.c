@@ -68,7 +68,7 @@ static void test_agreement(uint64_t random)
     }
 }
 
-/* A text as long as a text can be must not cut off who failed, nor run over. */
+/* A text as long as a text can be must neither cut off who failed nor run over. */
 static void test_longest_text(void)
 {
     char text[2 * STATUS_TEXT_BYTES];
@@ -83,7 +83,7 @@ static void test_longest_text(void)
     CHECK(same_everywhere(comm.error), "rank %d has '%s'", comm.rank, comm.error);
 }
 
-/* Sums and ranges of values [size], of which this rank brings its own. */
+/* Check sums and ranges of values [size], of which this rank brings its own. */
 static void sum_up(const int64_t *values)
 {
     int64_t all = 0, low = values[0], high = values[0];
@@ -109,7 +109,7 @@ static void sum_up(const int64_t *values)
         CHECK(gathered[rank] == values[rank], "value of rank %d", rank);
 }
 
-/* Several numbers of each rank at a time. Rank r's number i is r's part of a sum that is easily told. */
+/* Sum several numbers of each rank at a time. Rank r's number i is r's part of a sum that is known. */
 static void test_many(void)
 {
     enum { NUMBERS = 5 };
@@ -167,7 +167,7 @@ static void test_open(void)
     CHECK(comm.rank == rank && comm.size == size, "rank %d of %d", comm.rank, comm.size);
     CHECK(comm.node_rank >= 0 && comm.node_rank < comm.node_size && comm.node_size <= size,
           "rank %d of %d on a node", comm.node_rank, comm.node_size);
-    // There is no such rank: an error, and not the end of the program.
+    // There is no such rank: this must be an error, and not end the program.
     CHECK(comm_check(MPI_Send(NULL, 0, MPI_BYTE, size, 0, comm.world), "MPI_Send", false) == HSORT_MPI,
           "sent");
     CHECK(comm_check(MPI_Send(NULL, 0, MPI_BYTE, size, 0, comm.node), "MPI_Send", false) == HSORT_MPI,
@@ -220,7 +220,8 @@ static int ranks_on_node(int node)
     return ranks;
 }
 
-/* Nodes [size] of the ranks: who is near, who leads, and whether all nodes have as many ranks, one node behind the other. */
+/* Check, for nodes [size] of the ranks, who is near, who leads, and whether all nodes have equally many ranks, one node behind the
+ * other. */
 static void check_nodes(const int *nodes)
 {
     struct comm split;

@@ -1,6 +1,6 @@
 /* The exchange `direct`, on the host engine: keys of every skew and layout, before and after, on both transports, packed on their way
- * or not. The oracle shares nothing with it: every rank makes all keys, sorts them with qsort by (key, rank), and so knows which keys it
- * must end with, and how many it must send, not one more; packed they take fewer bytes, and never more. */
+ * or not. The oracle shares nothing with it: every rank makes all keys and sorts them with qsort by (key, rank), so it knows which keys
+ * it must end with, and how many it must send, not one more. Packed keys take fewer bytes, and never more. */
 #include "mpi/exchange/splitters.h"
 #include "mpi/exchange/swap_pieces.h"
 #include "tests/support/faults.h"
@@ -76,7 +76,7 @@ static void make_keys(int skew, int key_bytes, const int64_t *counts, uint64_t s
 
 /* ---- what must come of it ---------------------------------------------------------------------------------------- */
 
-/* Keys that this rank must send. */
+/* Count the keys that this rank must send. */
 static int64_t count_sent(const int64_t *target_offset)
 {
     int64_t sent = 0;
@@ -86,7 +86,7 @@ static int64_t count_sent(const int64_t *target_offset)
     return sent;
 }
 
-/* What must lie on this rank, and what must have left it. */
+/* Check what lies on this rank, and how much has left it. */
 static void check_result(const struct exchange *x)
 {
     const int64_t begin = x->target_offset[comm.rank], end = x->target_offset[comm.rank + 1];
@@ -106,7 +106,7 @@ static void check_result(const struct exchange *x)
     saved_bytes += sent * x->key_bytes - x->moved_bytes;
 }
 
-/* [bytes] between canaries, and whether those are unharmed. */
+/* [bytes] between canaries; drop_guarded() checks that these are unharmed. */
 static unsigned char *guarded(size_t bytes)
 {
     unsigned char *memory = malloc(bytes + 2 * GUARD);
@@ -125,7 +125,7 @@ static void drop_guarded(unsigned char *memory, size_t bytes)
     free(memory - GUARD);
 }
 
-/* Memory to pack in, as much as it takes; or none, on all ranks or on some of them: then nothing is packed. */
+/* Memory to pack in, as much as packing takes; or none, on all ranks or on some of them: then nothing is packed. */
 enum lending { LEND_NONE, LEND_SOME, LEND_ALL, LENDINGS };
 
 static unsigned char *lend_memory(struct exchange *x, enum lending lending, size_t *bytes)
@@ -147,7 +147,7 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
                               (enum layout)(check_random(&random) % LAYOUTS)};
     int64_t counts[2][MOST_RANKS], target_offset[MOST_RANKS + 1] = {0}, capacity = 0;
     bool done;
-    if (check_random(&random) % 2) // as in a sort; others leave room that a sort has not
+    if (check_random(&random) % 2) // as in a sort; other layouts leave room that a sort does not have
         layouts[0] = layouts[1] = LAYOUT_BALANCED;
     for (int i = 0; i < 2; i++) {
         layout_counts(layouts[i], total, comm.size, random + (uint64_t)i, counts[i]);
@@ -190,7 +190,7 @@ static void run_case(int number, uint64_t seed, struct transport *transport)
         drop_guarded(lent, lent_bytes);
 }
 
-/* What an exchange in place sorts with, if it has to. */
+/* Lend what an exchange in place sorts with, if it has to sort. */
 static void lend_workspace(struct exchange *x)
 {
     x->rung = -1;
@@ -201,7 +201,7 @@ static void lend_workspace(struct exchange *x)
     CHECK(direct_reserve_in_place(tables, comm.size) == HSORT_OK, "%s: %s", case_text, status_text());
 }
 
-/* The exchange in place, or its halves, the second of which cannot note all runs. */
+/* Run the exchange in place, or, if `few`, its two halves, of which the second cannot note all runs. */
 static hsort_status run_halves(struct exchange *x, bool few, bool *done)
 {
     int64_t cut_offset[MOST_RANKS + 1];
@@ -212,7 +212,7 @@ static hsort_status run_halves(struct exchange *x, bool few, bool *done)
     return swap_pieces(few_borders, x, cut_offset, status);
 }
 
-/* The same in place: each rank has room for its own keys, and for one of them to all of them beside. */
+/* The same in place: each rank has room for its own keys, and scratch for one of them up to all of them. */
 static void run_in_place(int number, uint64_t seed, struct transport *transport)
 {
     uint64_t random = seed + (uint64_t)number * 1000003;
@@ -264,8 +264,8 @@ static void run_in_place(int number, uint64_t seed, struct transport *transport)
 
 enum way { PLAIN, PACKED, IN_PLACE };
 
-/* One exchange of an equal number of random keys per rank in which the nth passage of `site` on rank `failing` fails. Returns
- * whether that was reached; *moved grows by 1 if any key moved all the same. */
+/* Run one exchange of an equal number of random keys per rank, in which the nth passage of `site` on rank `failing` fails. Returns
+ * whether this passage was reached; *moved grows by 1 if any key moved all the same. */
 static bool run_failing(enum fault_site site, int failing, int nth, uint64_t seed,
                         struct transport *transport, enum way way, int *moved)
 {
@@ -294,7 +294,7 @@ static bool run_failing(enum fault_site site, int failing, int nth, uint64_t see
     const bool packs = way == PACKED;
     size_t lent_bytes;
     unsigned char *lent = lend_memory(&x, packs ? LEND_ALL : LEND_NONE, &lent_bytes);
-    make_keys(packs ? 2 : 0, 8, counts, seed, buffers[0]); // few values: they are packed to less
+    make_keys(packs ? 2 : 0, 8, counts, seed, buffers[0]); // few values: packed they take less
     if (way == IN_PLACE)
         lend_workspace(&x);
     status_clear();
@@ -318,8 +318,8 @@ static bool run_failing(enum fault_site site, int failing, int nth, uint64_t see
     return reached;
 }
 
-/* No key moves after a kernel has failed: the lengths of messages are agreed on. The last ones, the merges, come too late
- * for that, as do those that pack. Whatever fails, nobody waits for ever. */
+/* No key moves after a kernel has failed, because the lengths of messages are agreed on. The last kernels, the merges, come too
+ * late for that, and so do the kernels that pack. Whatever fails, nobody waits for ever. */
 static void test_failure(uint64_t seed, struct transport *transport, enum way way)
 {
     const enum fault_site sites[] = {FAULT_KERNEL, FAULT_COPY, FAULT_MPI};
@@ -335,7 +335,7 @@ static void test_failure(uint64_t seed, struct transport *transport, enum way wa
         }
 }
 
-/* No memory for the tables of a sort in place: that is said before a key is touched. */
+/* If there is no memory for the tables of a sort in place, that is said before a key is touched. */
 static void test_no_tables(void)
 {
     struct swap_tables *none;

@@ -1,6 +1,6 @@
 /* Elements are where an index names them, byte for byte, whichever ranks they lie on, and nothing else is written: in, index and
- * poison around every buffer stay. The oracle: every rank knows the whole index, and a function gives the bytes of the element
- * at any position. Bytes that cross between ranks are counted, too. One list of the index serves several runs, both ways, for
+ * poison around every buffer stay unchanged. The oracle: every rank knows the whole index, and a function gives the bytes of the
+ * element at any position. Bytes that cross between ranks are counted, too. One list of the index serves several runs, both ways, for
  * elements of sizes that grow and shrink, in slices of one element and more.
  *
  *     index      random, a permutation, one position only, reversed, few positions, all on one owner; empty on some ranks
@@ -30,7 +30,7 @@ static struct transport *transport;
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------- */
 
-/* This rank's index. */
+/* Make this rank's index. */
 static struct guarded_array make_own_index(const struct trial *t)
 {
     const int64_t first = t->entry_first[comm.rank], count = t->entry_first[comm.rank + 1] - first;
@@ -40,7 +40,7 @@ static struct guarded_array make_own_index(const struct trial *t)
     return index;
 }
 
-/* [count] elements of numbers first, first + 1, ...; or poison, to be written. */
+/* Make [count] elements with numbers first, first + 1, ...; or poison, to be written. */
 static struct guarded_array make_elements(uint64_t seed, int64_t first, int64_t count, size_t bytes,
                                           bool poison)
 {
@@ -63,7 +63,7 @@ static int64_t own_entries(const struct trial *t)
     return t->entry_first[comm.rank + 1] - t->entry_first[comm.rank];
 }
 
-/* Elements that this rank must send. */
+/* Count the elements that this rank must send. */
 static int64_t count_sent(const struct trial *t, bool gathers)
 {
     int64_t sent = 0;
@@ -81,7 +81,7 @@ static void expect_gathered(const struct trial *t, size_t bytes, struct guarded_
         make_element(t->seed, t->position[first + i], bytes, array_image(out) + (size_t)i * bytes);
 }
 
-/* Where several entries name an element, each byte that was found there counts if it is of one of theirs. */
+/* If several entries name an element, each byte that is found there is right if it comes from one of these entries. */
 static void expect_scattered(const struct trial *t, size_t bytes, struct guarded_array *out)
 {
     unsigned char *element = malloc(bytes), *named = calloc((size_t)own_elements(t) + 1, 1);
@@ -111,7 +111,7 @@ static void check_moved(const struct trial *t, bool gathers, size_t bytes, int64
           (long long)moved - 1000, (long long)sent);
 }
 
-/* Back to where a permutation has taken them from. */
+/* Scatter elements back to where a permutation has taken them from. */
 static void check_inverse(struct element_gather *gather, const struct trial *t, size_t bytes,
                           struct guarded_array *in, const struct guarded_array *gathered)
 {
@@ -174,7 +174,7 @@ static hsort_status open_gather(const struct trial *t, const struct guarded_arra
     return status;
 }
 
-/* As its contract wants it. Collective. */
+/* Drop the slice as its contract wants it. Collective. */
 static void drop_slice(void)
 {
     CHECK(transport_unmap(transport, &comm, true) == HSORT_OK, "%s", comm.error);
@@ -201,7 +201,7 @@ static void check_trial(const struct trial *t)
 
 /* ---- mappings ----------------------------------------------------------------------------------------------------- */
 
-/* Other lists of the same sizes: what is sent lies where it lay, and nobody maps it anew. */
+/* Open more lists of the same sizes: what is sent lies where it lay, and nobody maps it anew. */
 static void test_again(uint64_t seed)
 {
     const bool all_map = engine->ops->kind == HSORT_ENGINE_HOST && transport->ops->forget && !shared_may_map;
@@ -218,7 +218,8 @@ static void test_again(uint64_t seed)
     }
 }
 
-/* Memory of slices: enough, little more, never beyond that of the largest, and the same for sizes close to each other. */
+/* The memory of a slice must be enough, little more than enough, never beyond that of the largest slice, and the same for sizes close
+ * to each other. */
 static void test_slice_room(uint64_t *random)
 {
     const size_t largest = gather_slice_room(SIZE_MAX);
@@ -234,7 +235,7 @@ static void test_slice_room(uint64_t *random)
 
 /* ---- errors ------------------------------------------------------------------------------------------------------- */
 
-/* Every rank has this status, and the same line, which names `rank` and has `cause` in it. */
+/* Check that every rank has this status, and the same line, which names `rank` and has `cause` in it. */
 static void check_agreed(hsort_status status, hsort_status wanted, int rank, const char *cause)
 {
     char first[sizeof comm.error], begin[32];
@@ -250,7 +251,7 @@ static void check_agreed(hsort_status status, hsort_status wanted, int rank, con
           "%s: \"%s\"", faults_case, first);
 }
 
-/* A rank alone finds as it walks what is outside, and scatters nothing then. */
+/* A rank that is alone finds what is outside only as it walks the index, and then scatters nothing. */
 static hsort_status walk_outside(struct element_gather *gather, const struct trial *t)
 {
     struct guarded_array entries = make_elements(t->seed, 0, own_entries(t), 8, false);
@@ -271,7 +272,7 @@ static hsort_status walk_outside(struct element_gather *gather, const struct tri
     return gathered;
 }
 
-/* `position` instead of some entry of rank `bad`; the others are fine, or have none. */
+/* Put `position` in place of some entry of rank `bad`; the other ranks' entries are fine, or there are none. */
 static void check_outside(int bad, int64_t position, uint64_t seed)
 {
     struct trial t = {.kind = KIND_RANDOM};
@@ -314,7 +315,7 @@ static const struct {
     const char *name;
 } sites[] = {{FAULT_ALLOC, "alloc"}, {FAULT_KERNEL, "kernel"}, {FAULT_COPY, "copy"}, {FAULT_MPI, "mpi"}};
 
-/* Open, gather, scatter larger ones: as far as nothing fails. */
+/* Open, gather, then scatter larger elements, until something fails. */
 static hsort_status run_failing(const struct trial *t, const struct guarded_array *index,
                                 enum fault_site site)
 {
@@ -322,7 +323,7 @@ static hsort_status run_failing(const struct trial *t, const struct guarded_arra
     struct guarded_array entries = make_elements(1, 0, own_entries(t), t->sizes[1], true);
     struct element_gather *gather;
     int64_t moved = 0;
-    if (site == FAULT_ALLOC) { // all that is taken is allocated; else that would only take time
+    if (site == FAULT_ALLOC) { // so that all memory that is taken is allocated; for other sites that would only take time
         spare_drop(&spare);
         drop_slice();
     }
@@ -407,7 +408,7 @@ static void test_over(const char *name, hsort_status opened, uint64_t seed)
     transport = NULL;
 }
 
-/* Behind the last transport. */
+/* Call it after the last transport. */
 static void close_engine(void)
 {
     spare_drop(&spare);
@@ -415,7 +416,7 @@ static void close_engine(void)
     engine->ops->close(engine);
 }
 
-/* ipc on top of staged; where no two ranks map, staged alone. */
+/* Open ipc on top of staged; if no two ranks map, staged alone. */
 static hsort_status open_mapping(void)
 {
     struct transport *staged = NULL;
@@ -444,7 +445,7 @@ static void test_host(uint64_t seed)
 static void test_cuda(uint64_t seed)
 {
     const size_t chunk_bytes =
-        4096; // a copy to or from a GPU for each: a large element is a thousand of 64 bytes
+        4096; // each chunk is a copy to or from a GPU: a large element would be a thousand chunks of 64 bytes
     const struct transport_options options = {.transport = HSORT_TRANSPORT_AUTO};
     int takes;
     const hsort_status status = open_cuda_engine();

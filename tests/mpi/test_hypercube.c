@@ -1,7 +1,7 @@
 /* The schedule of the hypercube sorts, for any number of ranks.
  *
  * A network of comparators sorts every input if it sorts every input of zeros and ones (Knuth, TAOCP 3, 5.3.4, theorem
- * Z), and then it sorts blocks too, each comparator replaced by a compare-split (same section, exercise 38). So for
+ * Z). It then also sorts blocks, with each comparator replaced by a compare-split (same section, exercise 38). So for
  * every size up to 24 all 2^size inputs go through the schedule, one key per rank. They go 64 at a time: a word per
  * rank holds that rank's key of 64 inputs, and a comparator is one AND and one OR.
  *
@@ -88,7 +88,7 @@ static void prove_all_inputs(int size)
     }
 }
 
-/* 64 random inputs per word; the share of ones varies, as few or many ones are the harder inputs. */
+/* Try 64 random inputs per word; the share of ones varies, because inputs with few or many ones are the harder ones. */
 static void try_random_inputs(int size, int words, uint64_t *random)
 {
     static uint64_t key[MOST_RANKS];
@@ -110,7 +110,7 @@ static int compare_int(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* One rank's run, short of BLOCK keys where its shard is: the keys that are missing count as +infinity. */
+/* One rank's run. If its shard is short, the run has fewer than BLOCK keys, and those that are missing count as +infinity. */
 struct run {
     int count;
     int key[BLOCK];

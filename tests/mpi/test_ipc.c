@@ -1,7 +1,7 @@
-/* What only the transport ipc has, where there is no GPU (shared_engine.h): peers read exposed memory;
- * mappings are made once, also over calls on elements, and are gone before memory is; ranks take turns at each other's memory; both
- * sides of a pair take the same way whatever one of them cannot do; with a fault at every step nobody hangs; and who chooses it gets it, or hears why
- * not. */
+/* What only the transport ipc has, without a GPU (shared_engine.h): peers read exposed memory; mappings are made once, also over
+ * several calls on elements, and are gone before memory is; ranks take turns at each other's memory; both sides of a pair take the
+ * same way, whatever one of them cannot do; with a fault at every step nobody hangs; and a program that asks for ipc gets it, or
+ * hears why not. */
 #include "mpi/comm/comm.h"
 #include "hypersort.h"
 #include "tests/support/faults.h"
@@ -60,8 +60,9 @@ static bool open_ipc(void)
 
 /* ---- turns --------------------------------------------------------------------------------------------- */
 
-/* While one rank has the turn at the memory of another, a third one does not get it, but gets that at the first one's; then it
- * does. shared: ranks share memory; else all may read at any time. */
+/* While one rank has the turn at the memory of another, a third rank does not get this turn, but gets the turn at the first rank's
+ * memory. When the first rank has given its turn back, the third gets it. shared: ranks share memory; otherwise all may read at any
+ * time. */
 static void check_turns(bool shared)
 {
     const struct transport_ops *ops = transport->ops;
@@ -111,7 +112,7 @@ static bool read_peer(int peer, int at, int own, int other, int number, hsort_st
     return true;
 }
 
-/* Every pair, in rounds in which each rank has one partner at most; `maps` says which get a pointer. */
+/* Let every pair expose memory, in rounds in which each rank has one partner at most; `maps` says which pairs get a pointer. */
 static void check_exposures(bool (*maps)(int, int))
 {
     static const int counts[4] = {0, 1, 7, KEYS - 3};
@@ -133,7 +134,7 @@ static void check_exposures(bool (*maps)(int, int))
     }
 }
 
-/* One peer after the other sees the memory, then all of it is hidden again. */
+/* Expose the memory to one peer after the other, and only then conceal it from all of them. */
 static void check_all_at_once(void)
 {
     const void *theirs[64] = {NULL};
@@ -156,7 +157,7 @@ static void check_all_at_once(void)
 
 /* ---- mappings ------------------------------------------------------------------------------------------ */
 
-/* Memory is mapped once, however often it is used; the caller's is unmapped at the end of a call, the rest
+/* Memory is mapped once, however often it is used; the caller's memory is unmapped at the end of a call, the rest
  * when asked. */
 static void check_mappings(void)
 {
@@ -185,7 +186,7 @@ static void check_mappings(void)
                                    MPI_STATUS_IGNORE),
                       "MPI_Sendrecv", false),
            "agree");
-        shared_free(callers); // fails where the peer still maps it
+        shared_free(callers); // fails if the peer still maps it
         transport->ops->forget(transport, FORGET_ALL);
         CHECK(shared_mapped == 0, "%d mapped after all", shared_mapped);
         free(into);
@@ -193,8 +194,8 @@ static void check_mappings(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Rank 0 cannot open what it could at first: both sides take the other transport, and the call succeeds. In
- * place they do so without opening anything. */
+/* If rank 0 cannot open what it could open at first, both sides take the other transport, and the call succeeds. In
+ * place they take it without opening anything. */
 static void check_open_fails(void)
 {
     const int peer = 1 - comm.rank;
@@ -244,7 +245,7 @@ static void sort_and_check(hsort_context *ctx, uint64_t *keys, uint64_t seed, hs
     CHECK(hsort_get_stats(ctx, stats) == HSORT_OK, "no statistics");
 }
 
-/* The exchange `bitonic`, where a rank cannot open what a partner exposes: the two send their keys in place
+/* The exchange `bitonic`, when a rank cannot open what a partner exposes: the two send their keys in place
  * instead. */
 static void check_bitonic(uint64_t seed)
 {
@@ -280,7 +281,7 @@ static void check_bitonic(uint64_t seed)
 
 enum { ELEMENTS = 3000, ELEMENT_BYTES = 40, TURNS = 3 };
 
-/* Each call that carries elements, on the same ones in each turn. */
+/* Make each call that carries elements, on the same elements in each turn. */
 static void carry_elements(hsort_context *ctx, uint64_t seed)
 {
     static unsigned char elements[ELEMENTS * ELEMENT_BYTES], carried[ELEMENTS * ELEMENT_BYTES];
@@ -301,7 +302,7 @@ static void carry_elements(hsort_context *ctx, uint64_t seed)
         CHECK(status[call] == HSORT_OK, "call %d: %s", call, hsort_last_error(ctx));
 }
 
-/* What a turn has mapped serves the next one; in the first one memory grows, so that some is mapped but in the second. */
+/* What a turn has mapped serves the next turn. Memory grows in the first turn, so some of it is mapped only in the second. */
 static void check_calls_on_elements(uint64_t seed)
 {
     const hsort_exchange exchanges[] = {HSORT_EXCHANGE_BITONIC, HSORT_EXCHANGE_DIRECT,
@@ -327,7 +328,7 @@ static void check_calls_on_elements(uint64_t seed)
 }
 
 #ifdef HSORT_FAULTS
-/* What rank `teller` of the ranks 0 and 1 says. */
+/* Return, on ranks 0 and 1, what rank `teller` of these two says. */
 static bool from_rank(int teller, bool said)
 {
     if (comm.rank == teller)
@@ -337,7 +338,7 @@ static bool from_rank(int teller, bool said)
     return said;
 }
 
-/* Each message of expose() and conceal() fails in turn, on one side: it says so, the peer does not, and both
+/* Each message of expose() and conceal() fails in turn, on one side: this side says so, the peer does not, and both
  * go on. */
 static void check_expose_faults(void)
 {
@@ -416,7 +417,7 @@ static void middle_close(struct transport *middle)
     middle->other->ops->close(middle->other);
 }
 
-/* Which transport a pair uses and what each has carried, where ipc lies on two others. */
+/* Check which transport a pair uses and what each transport has carried, if ipc lies on two others. */
 static void check_two_underneath(void)
 {
     static const struct transport_ops middle_ops = {.kind = HSORT_TRANSPORT_STAGED,
@@ -462,7 +463,7 @@ static void check_two_underneath(void)
 
 static hsort_choice peer_memory;
 
-/* What `wanted` gives where `rule` says who maps whom; `why`: a part of the error, or NULL. */
+/* Check what `wanted` gives if `rule` says who maps whom; `why`: a part of the error, or NULL. */
 static void check_choice(hsort_transport wanted, bool (*rule)(int, int), hsort_transport kind,
                          const char *why)
 {
@@ -506,7 +507,7 @@ static hsort_status gather_another(struct engine *e, int key_bytes, const void *
     return HSORT_OK;
 }
 
-/* Mapped memory is not what the peer has. */
+/* Check what is chosen if mapped memory is not what the peer has. */
 static void check_misled(void)
 {
     struct engine_ops ops = *engine->ops;
@@ -560,7 +561,7 @@ int main(int argc, char **argv)
     if (comm_agree(&comm, status) != HSORT_OK)
         return ranks_finish();
     snprintf(faults_case, sizeof faults_case, "test_ipc");
-    faults_watch(120); // where the two sides disagree they wait for each other
+    faults_watch(120); // if the two sides disagree, they wait for each other
     check_choices();
     check_misled();
     if (open_ipc()) {

@@ -1,7 +1,6 @@
 /* Host memory of the ranks of one node, in made-up trees of cgroups that each rank reads in its own way:
- * --wrap puts
- * __wrap_host_memory_limits() in the place of host_memory_limits(). What each rank could have for itself
- * alone, but not all together, is refused before any takes it; ranks in other cgroups are judged by their own
+ * --wrap puts __wrap_host_memory_limits() in the place of host_memory_limits(). Memory that each rank could have for itself
+ * alone, but not all ranks together, is refused before any rank takes it; ranks in other cgroups are judged by their own
  * limits. */
 #include "kernels/base/host_memory.h"
 #include "mpi/comm/node_memory.h"
@@ -26,8 +25,8 @@ enum { CGROUPS = 2 };
 
 static const uint64_t MIB = 1 << 20, AVAILABLE = 1000 << 20;
 
-/* Rank 0 makes a tree of cgroups that all ranks see, job/0 and job/1 with limits of their own below job; each
- * rank has its own proc, which puts it into one of them, and which lies beside the cgroups through a link.
+/* Rank 0 makes a tree of cgroups that all ranks see: job/0 and job/1, with limits of their own, below job. Each
+ * rank has its own proc, which puts it into one of them. A link makes the cgroups lie beside this proc.
  * Collective. */
 static void make_trees(uint64_t job, uint64_t first, uint64_t second)
 {
@@ -96,7 +95,7 @@ static void check_shared(uint64_t bytes, const char *limit)
     CHECK(ask(0) == HSORT_OK, "%s: nothing", limit);
     CHECK(ask(UINT64_MAX) == HSORT_HOST_MEMORY, "%s: sums that overflow", limit);
     const uint64_t wraps =
-        UINT64_MAX / (uint64_t)comm.size + 1; // of several ranks: to less than one byte each
+        UINT64_MAX / (uint64_t)comm.size + 1; // for several ranks the sum wraps to less than one byte each
     CHECK(comm.size == 1 || ask(wraps) == HSORT_HOST_MEMORY, "%s: a sum that would seem small", limit);
 }
 
@@ -114,7 +113,7 @@ static void test_parent(void)
     remove_trees();
 }
 
-/* Ranks of even numbers in one cgroup, the others in another one. */
+/* Ranks with even numbers are in one cgroup, the others in another one. */
 static void test_own_limits(void)
 {
     make_trees(UINT64_MAX, 640 * MIB, 64 * MIB);
@@ -135,8 +134,8 @@ static void test_own_limits(void)
 /* ---- a sort
  * ------------------------------------------------------------------------------------------------------ */
 
-/* Two buffers of each rank fit into the machine one by one, but not those of all: refused on every rank, keys
- * untouched, and the context sorts what does fit. */
+/* The two buffers of each rank fit into the machine by themselves, but the buffers of all ranks do not: the sort is
+ * refused on every rank, keys are untouched, and the context sorts what does fit. */
 static void test_sort_of_all(void)
 {
     enum { KEYS = 1 << 17 };

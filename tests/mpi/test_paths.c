@@ -69,7 +69,7 @@ static void test_pairing(void)
 /* ---- transfers of a known time ------------------------------------------------------------------------- */
 
 enum { FIRST = 64 << 10, LAST = 32 << 20, KINDS = 4 };
-static const double START_UP = 20e-6, LIMIT = 5e-3 / 8; /* of a size after which there is a larger one */
+static const double START_UP = 20e-6, LIMIT = 5e-3 / 8; /* after a size that takes longer there is no larger one */
 
 /* Seconds per byte as rank `a` sees them: from a fast link to one too slow for a second size. The two sides
  * differ. */
@@ -105,14 +105,14 @@ static hsort_status timed_sendrecv(struct transport *transport, int to, const vo
     CHECK(to == from && send_bytes == receive_bytes, "not a transfer with one partner");
     largest[to] = send_bytes > largest[to] ? send_bytes : largest[to];
     *moved_bytes += (int64_t)send_bytes;
-    // The first one with a rank takes long, and of the three of each size one.
+    // The first transfer with each rank takes long, and so does one of the three transfers of each size.
     now += START_UP + (double)send_bytes * slowness(comm.rank, to) +
            (transfers[to] % 3 == 2 || transfers[to] == 0);
     transfers[to]++;
     return HSORT_OK;
 }
 
-/* Both sides of a pair must have the same. */
+/* Both sides of a pair must have the same speeds. */
 static void check_mirrored(const hsort_path_speed *speeds)
 {
     hsort_path_speed all[MOST_RANKS][MOST_RANKS];
@@ -154,8 +154,8 @@ static void test_speeds(void)
 
 /* ---- through the library ------------------------------------------------------------------------------- */
 
-/* A look at the clock takes so long: then a pair goes on to the largest size, or stops at the first. Of the
- * largest there is one pair only, as it takes its time. */
+/* How long a look at the clock takes: QUICK lets a pair go on to the largest size, SLOW stops it at the first. Only
+ * a single pair goes to the largest size, because that takes its time. */
 static const double QUICK = 1e-6, SLOW = 1e-3;
 
 static void test_library(void)
@@ -190,8 +190,8 @@ static void test_library(void)
 }
 
 #ifdef HSORT_FAULTS
-/* One rank fails, at the first message, copy or allocation or at one far into it: all say so, and the context
- * goes on. */
+/* One rank fails, at the first message, copy or allocation, or at one far into the call: all ranks say so, and the
+ * context goes on. */
 static void check_failed_measuring(hsort_context *ctx, enum fault_site site, int failing, int nth,
                                    bool *reached)
 {
@@ -231,7 +231,7 @@ static void test_measuring_faults(void)
     int reached_at_all = 0;
     for (int site = 0; ctx && site < 3; site++) {
         bool reached = true;
-        // All would take minutes.
+        // All passages would take minutes.
         for (int nth = 1; reached && nth < 100; nth += nth) {
             check_failed_measuring(ctx, sites[site], nth % comm.size, nth, &reached);
             reached_at_all += reached;
@@ -247,15 +247,15 @@ static void test_measuring_faults(void)
 
 enum { ROOM = 5000 };
 
-/* Bytes that each pair sends in a turn, the same on both sides. */
+/* Return the bytes that one rank of a pair sends to the other in a turn, the same number on both sides. */
 static size_t bytes_of(uint64_t seed, int from, int to, int turn)
 {
     uint64_t state = seed + (uint64_t)((from * 64 + to) * 64 + turn);
     return check_random(&state) % 4 == 0 ? 0 : 8 * (size_t)(check_random(&state) % (ROOM / 8));
 }
 
-/* Each pair transfers in place, then from one region into another, then exposes; and all in a ring, which
- * leads to two peers at a time. `expected` counts by who maps whom; in place nobody uses ipc. */
+/* Each pair transfers in place, then from one region into another, then exposes memory. Then all ranks transfer in a
+ * ring, with two peers at a time. `expected` counts bytes by who maps whom; in place nobody uses ipc. */
 static void test_traffic(uint64_t seed)
 {
     struct traffic traffic[HSORT_TRANSPORTS];

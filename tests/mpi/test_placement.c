@@ -1,5 +1,5 @@
-/* Placement as a pure function: made-up nodes of all shapes, ranks and GPUs, and one written down as XML
- * with PCI GPUs. What must hold of every node is in check_node(); nodes with a known answer follow. */
+/* Placement as a pure function: made-up nodes of all shapes, ranks and GPUs, and one node written down as XML
+ * with PCI GPUs. check_node() has the rules that hold for every node; nodes with a known answer follow. */
 #include "tests/mpi/placement_alone.h"
 #include "tests/support/ranks.h"
 
@@ -100,7 +100,7 @@ static void check_devices(const struct placement_node *node, const struct placem
               device, node->devices, ranks_on[device], node->node_size);
 }
 
-/* Whole cores of the machine, counted rightly, and next to each other among those near the GPU. */
+/* Check that a rank has whole cores of the machine, counted rightly, and that they are next to each other if `near_only`. */
 static void check_cores(const struct placement_node *node, const struct placement *got, bool near_only)
 {
     int first = -1, last = -1;
@@ -125,7 +125,7 @@ static void check_cores(const struct placement_node *node, const struct placemen
     }
 }
 
-/* Has every rank's GPU a known place with cores that may be used, enough for all ranks with GPUs there? */
+/* Does every rank's GPU have a known place with cores that may be used, and are these enough for all ranks with GPUs there? */
 static bool roomy(const struct placement_node *node, const struct placement *got)
 {
     for (int rank = 0; rank < node->node_size; rank++) {
@@ -143,7 +143,7 @@ static bool roomy(const struct placement_node *node, const struct placement *got
     return true;
 }
 
-/* All ranks of a node whose launcher bound none; node->node_rank is set here. */
+/* Check all ranks of a node whose launcher bound none of them; node->node_rank is set here. */
 static void check_node(struct placement_node *node)
 {
     struct placement got[MOST_RANKS];
@@ -176,7 +176,7 @@ static void check_node(struct placement_node *node)
         hwloc_bitmap_free(got[rank].cpus);
 }
 
-/* Every rank count and GPU count on every shape, whole and with random parts taken away. */
+/* Check every rank count and GPU count on every shape, whole and with random parts taken away. */
 static void test_all_nodes(uint64_t *random)
 {
     for (int trial = 0; trial < 2 * SHAPES; trial++) {
@@ -199,7 +199,7 @@ static void test_all_nodes(uint64_t *random)
     }
 }
 
-/* A mask of the launcher's comes back as it is, whatever it looks like. */
+/* A launcher's mask comes back as it is, whatever it looks like. */
 static void test_bound(uint64_t *random)
 {
     for (int trial = 0; trial < 400; trial++) {
@@ -245,8 +245,8 @@ static void check_gpus(const uint64_t *near, int ranks, int devices)
         CHECK(ranks <= devices ? on[gpu] <= 1 : on[gpu] == capacity[gpu], "%d ranks on GPU %d, not %d",
               on[gpu], gpu, capacity[gpu]);
     }
-    // Nobody is far from its GPU and near one that has a place left, or gives one to a rank that is far from
-    // it, too.
+    // No rank is far from its GPU while it is near a GPU that has a place left, or that gives a place to a rank
+    // that is far from it, too.
     for (int rank = 0; rank < ranks; rank++)
         for (int gpu = 0; gpu < devices && !(near[rank] >> device[rank] & 1); gpu++) {
             int near_there = 0;
@@ -257,7 +257,7 @@ static void check_gpus(const uint64_t *near, int ranks, int devices)
         }
 }
 
-/* Any ranks near any GPUs, mostly few; and near all of them. */
+/* Check ranks that are near any GPUs, mostly near few; and ranks that are near all GPUs. */
 static void test_gpus(uint64_t *random)
 {
     for (int trial = 0; trial < 2000; trial++) {
@@ -279,7 +279,7 @@ static void check_list(const struct placement *got, const char *list, int cores)
     CHECK(got->cores == cores, "%d cores, not %d", got->cores, cores);
 }
 
-/* The picture at the head of mpi/comm/placement.c. */
+/* Check the picture at the head of mpi/comm/placement.c. */
 static void test_picture(void)
 {
     static const char *const lists[] = {"0-3", "4-7", "8-11", "12-15"};
@@ -368,7 +368,7 @@ static void test_requests(void)
     check_requests(REQUESTS("0-7", "8-15", "0-7", "8-15"), true, CORES(4, 4, 4, 4));
     check_requests(REQUESTS("0-7", "0-1", "6-11"), true, CORES(4, 2, 4));
     check_requests(REQUESTS("3", "3", "4-7"), true, CORES(1, 1, 4));
-    // Free ranks: near two GPUs; one GPU with an unknown place; five ranks near four cores, so that all are
+    // Free ranks: near two GPUs; one GPU with an unknown place; five ranks near four cores, so that all cores are
     // shared out.
     check_requests(REQUESTS("0-7", "8-15", "0-7"), false, CORES(4, 8, 4));
     check_requests(REQUESTS("0-7", "0-15"), false, CORES(8, 8));
@@ -417,7 +417,7 @@ static void test_pci(void)
         hwloc_bitmap_free(got.cpus);
     }
 
-    // A NUMA node that has memory alone, no processing units, and a bus of such a package: neither is a place to be near.
+    // A NUMA node that has only memory and no processing units, and a bus of such a package: neither is a place to be near.
     hwloc_bitmap_t left = hwloc_bitmap_dup(placement_cpus_near(topology, &node.device[0]));
     CHECK(hwloc_topology_restrict(topology, left, 0) == 0, "hwloc");
     const struct cuda_device without[] = {device_at("", 1), device_at("0000:9b:00.0", -1)};
@@ -443,7 +443,7 @@ static void test_odd_masks(void)
     CHECK(got.numa_node == 0, "NUMA node %d is not the GPU's", got.numa_node);
     hwloc_bitmap_free(got.cpus);
 
-    // A rank that may move in a small cgroup, behind one with a mask beyond that: its slice lies outside.
+    // A rank that may move in a small cgroup, behind a rank with a mask beyond this cgroup: its slice lies outside.
     struct core_requests requests;
     CHECK(core_requests_open(2, &requests) == HSORT_OK, "%s", status_text());
     hwloc_bitmap_set_range(requests.cpus[0], 0, 15);

@@ -1,5 +1,5 @@
-/* Placement on a machine: several ranks on the one that runs the test, and on made-up ones that hwloc learns
- * of by its environment. The GPUs are this file's too: cuda_device_get() below answers with what a test case
+/* Placement on a machine: several ranks on the one that runs the test, and on made-up machines that hwloc learns
+ * about from its environment. This file makes up the GPUs, too: cuda_device_get() below answers with what a test case
  * says a rank sees. */
 #include <omp.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ hsort_status cuda_device_get(int index, struct cuda_device *device)
     return HSORT_OK;
 }
 
-/* The CPU time that this rank may take is this file's as well. */
+/* This file also makes up the CPU time that this rank may take. */
 static struct host_core_limit core_limit;
 
 struct host_core_limit host_core_limit(void)
@@ -64,7 +64,7 @@ static struct result place(int devices, hsort_binding binding)
     return got;
 }
 
-/* place() where nothing can go wrong. */
+/* Call place() where nothing can go wrong. */
 static struct result place_well(int devices, hsort_binding binding)
 {
     struct result got = place(devices, binding);
@@ -85,7 +85,7 @@ static cpu_set_t affinity(void)
     return set;
 }
 
-/* The CPU number `nth` of the set, counted round and round. */
+/* Return a set of one CPU: number `nth` of the given set, where counting begins again after the last CPU. */
 static cpu_set_t one_of(const cpu_set_t *set, int nth)
 {
     cpu_set_t one;
@@ -133,7 +133,7 @@ static int sum(int value)
 
 /* ---- cores ---- */
 
-/* Ranks that run on `cpus` whatever the library would like: all of them, and each takes its share of the
+/* Ranks run on `cpus`, whatever the library would like: on all of these CPUs, and each rank takes its share of the
  * threads. The made-up machine has more cores than this one, so that every mask here is less than the
  * machine. */
 static void check_kept_mask(const cpu_set_t *cpus)
@@ -146,7 +146,7 @@ static void check_kept_mask(const cpu_set_t *cpus)
     CHECK(CPU_EQUAL(&before, &after), "the mask is changed");
     CHECK(got.info.bound_by_launcher == 1, "the mask is not seen");
     CHECK(same_cpus(cpus, got.placement.cpus), "runs on %s", got.info.cpus);
-    // Under a launcher that gives each rank a mask of its own, the rest says nothing.
+    // Under a launcher that gives each rank a mask of its own, the rest of the check says nothing.
     int together;
     disjoint(got.placement.cpus, &together);
     const int cores = sum(got.placement.cores), mask = CPU_COUNT(cpus),
@@ -165,7 +165,7 @@ static int cores_within(uint64_t place, uint64_t thousandths)
     return got.info.cores;
 }
 
-/* A machine with many cores, and a quota of a container or of each rank: three cores and a half for each. */
+/* A machine with many cores, and a quota of a container or of each rank: three and a half cores for each rank. */
 static void test_core_limits(void)
 {
     const uint64_t size = (uint64_t)comm.size, own = (uint64_t)comm.rank + 1;
@@ -181,7 +181,7 @@ static void test_core_limits(void)
     pretend(NULL, NULL);
 }
 
-/* OpenMP has bound this thread to the first of its places; the mask of the launcher is all of them. */
+/* OpenMP has bound this thread to the first of its places; the launcher's mask is all of the places. */
 static void test_openmp_places(void)
 {
     cpu_set_t places;
@@ -203,7 +203,7 @@ static void test_openmp_places(void)
     placement_release(&got.placement);
 }
 
-/* A mask of one CPU on the real machine. */
+/* Test a mask of one CPU on the real machine. */
 static void test_bound_here(void)
 {
     const cpu_set_t before = affinity();
@@ -227,7 +227,7 @@ static void *read_affinity(void *set)
 
 static pthread_barrier_t both;
 
-/* A thread that has a mask of its own, [1], and still has it when the ranks have been placed. */
+/* A thread with a `mask` [1] of its own, which it must still have when the ranks have been placed. */
 static void *stay_on(void *mask)
 {
     CHECK(sched_setaffinity(0, sizeof(cpu_set_t), mask) == 0, "sched_setaffinity");
@@ -238,7 +238,7 @@ static void *stay_on(void *mask)
     return NULL;
 }
 
-/* Where threads have masks of their own, none is touched. */
+/* If threads have masks of their own, no mask is touched. */
 static void test_threads_apart(void)
 {
     const cpu_set_t before = affinity();
@@ -322,7 +322,7 @@ static void test_two_kinds(void)
     comm_close(&alone);
 }
 
-/* A thread of the caller's, which is bound with the others, writes its mask down when the last context is
+/* A thread of the caller's, which is bound with the others, writes down its mask when the last context is
  * gone. */
 static void *outlive_contexts(void *mask)
 {
@@ -332,8 +332,8 @@ static void *outlive_contexts(void *mask)
     return NULL;
 }
 
-/* The binding ends with the last context in all threads, also if contexts come and go in several threads; but
- * not one that the caller has made meanwhile. */
+/* The binding ends with the last context, in all threads, also if contexts come and go in several threads. A binding
+ * that the caller has made meanwhile stays. */
 static void test_release(void)
 {
     const cpu_set_t before = affinity();
@@ -359,7 +359,7 @@ static void test_release(void)
     struct result got = place_well(0, HSORT_BINDING_AUTO);
     const cpu_set_t bound = affinity();
     cpu_set_t one = one_of(&before, 0);
-    if (CPU_EQUAL(&one, &bound)) // the same again could not be told from the library's
+    if (CPU_EQUAL(&one, &bound)) // the same mask could not be told from the library's
         one = one_of(&before, 1);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
     placement_release(&got.placement);
@@ -464,8 +464,8 @@ static void test_gpus(void)
     see(uuids[odd], buses[odd]);
     check_gpu("each sees one, in turns", odd, like_me);
 
-    // Each puts its own first, as scripts do that rotate CUDA_VISIBLE_DEVICES. Only ranks with the same list
-    // share it out.
+    // Each rank puts its own GPU first, as scripts do that rotate CUDA_VISIBLE_DEVICES. Only ranks with the same
+    // list share it out.
     see(uuids[odd], buses[odd]);
     see(uuids[!odd], buses[!odd]);
     int before = rank / 2, taken = before * 2 / like_me, on[2] = {0}, all[2];
@@ -486,7 +486,7 @@ static void test_mig(void)
     visible_count = 0;
 }
 
-/* One rank cannot ask its GPU: it says so, and no other waits for it. */
+/* If one rank cannot ask its GPU, it says so, and no other rank waits for it. */
 static void test_one_rank_fails(void)
 {
     const bool fails = comm.rank == comm.size - 1;

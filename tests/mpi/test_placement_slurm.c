@@ -1,7 +1,7 @@
-/* Placement in the forms that Slurm starts tasks: what a task sees of the GPUs x where it may run x machines.
- * The ranks are the tasks of one node; hwloc learns of the machine by its environment, and of masks and
- * cgroups by the functions slurm_*() below, under whose names placement is compiled here. For all of these
- * forms certain things must hold, check_case(); some have a known answer. */
+/* Placement in the forms in which Slurm starts tasks: what a task sees of the GPUs x where it may run x machines.
+ * The ranks are the tasks of one node. hwloc learns about the machine from its environment, and about masks and
+ * cgroups from the functions slurm_*() below, under whose names placement is compiled here. check_case() has the rules that
+ * hold for all of these forms; some have a known answer. */
 #include <omp.h>
 #include "mpi/comm/placement.h"
 #include "tests/support/ranks.h"
@@ -131,7 +131,7 @@ static void set_masks(hwloc_topology_t topology, enum runs runs, int rank, int s
     const int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     const int nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
     const int on_node = (size + nodes - 1) / nodes,
-              each = cores / nodes / on_node; // tasks of a node; cores of one
+              each = cores / nodes / on_node; // tasks of a NUMA node; cores of one task
     hwloc_const_cpuset_t node =
         hwloc_get_obj_by_type(topology, HWLOC_OBJ_NUMANODE, (unsigned)(rank % nodes))->cpuset;
     int first = 0, end = cores;
@@ -194,8 +194,8 @@ struct rank_report {
     unsigned long cpus[2], before[2];
 };
 
-/* As many of ranks [rank, size) as can be near their GPU, if every GPU g takes capacity[g] ranks: all ways
- * are tried. */
+/* Return how many of ranks [rank, size) can be near their GPU at most, if every GPU g takes capacity[g] ranks: all
+ * ways are tried. */
 static int most_near(const struct rank_report *reports, int rank, int *capacity, int gpus)
 {
     int most = 0;
@@ -210,7 +210,7 @@ static int most_near(const struct rank_report *reports, int rank, int *capacity,
     return most;
 }
 
-/* Where all see all GPUs: spread evenly, and as near as can be. */
+/* If all ranks see all GPUs, they must be spread evenly, and be as near as they can be. */
 static void check_matched(const char *what, const struct rank_report *reports, int gpus)
 {
     int on[MOST_GPUS] = {0}, capacity[MOST_GPUS] = {0}, near = 0;
@@ -225,7 +225,7 @@ static void check_matched(const char *what, const struct rank_report *reports, i
         CHECK(comm.size <= gpus ? on[gpu] <= 1 : on[gpu] == capacity[gpu], "%s: %d ranks on GPU %d, not %d",
               what, on[gpu], gpu, capacity[gpu]);
     }
-    // The nearest of all ways is looked for by one rank, for all have the same answer to compare with.
+    // One rank alone looks for the nearest of all ways, because all have the same answer to compare with.
     if (comm.rank == 0) {
         const int most = most_near(reports, 0, capacity, gpus);
         CHECK(near == most, "%s: %d ranks are near their GPU, %d could be", what, near, most);
@@ -266,7 +266,7 @@ static void check_shared_out(const char *what, hwloc_topology_t topology, const 
     hwloc_bitmap_free(near);
 }
 
-/* Everything that must hold of this rank, in the light of what all ranks report. */
+/* Check everything that must hold for this rank, given what all ranks report. */
 static void check_case(const char *what, hwloc_topology_t topology, const struct machine *machine,
                        enum sees sees, const struct rank_report *reports, const struct placement *got,
                        const hsort_rank_info *info)

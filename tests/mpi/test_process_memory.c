@@ -1,5 +1,5 @@
-/* Ranks of a node read each other's memory: whole pieces, from any address, by several threads at a time. Where nobody is to, or
- * the system forbids it, also of some memory alone, or another process has a rank's id, nobody does, and both sides know. A read of
+/* Ranks of a node read each other's memory: whole pieces, from any address, by several threads at a time. If nobody is to, or the
+ * system forbids it, also for some memory only, or if another process has a rank's id, nobody reads, and both sides know it. A read of
  * memory that is not there is an error, not a crash. The ids, and how much the system reads at a time, are made up by the linker
  * (--wrap). */
 #include <omp.h>
@@ -27,14 +27,14 @@ ssize_t __real_process_vm_readv(pid_t, const struct iovec *, unsigned long, cons
 ssize_t __wrap_process_vm_readv(pid_t, const struct iovec *, unsigned long, const struct iovec *,
                                 unsigned long, unsigned long);
 
-static pid_t other_process; /* that a rank takes for itself; 0: none */
+static pid_t other_process; /* whose id a rank takes for its own; 0: none */
 
 pid_t __wrap_getpid(void)
 {
     return other_process ? other_process : __real_getpid();
 }
 
-/* Linux reads 2 GiB at most at a time. */
+/* Linux reads 2 GiB at most at a time; here AT_A_TIME bytes stand for these. */
 ssize_t __wrap_process_vm_readv(pid_t process, const struct iovec *here, unsigned long here_count,
                                 const struct iovec *there, unsigned long there_count, unsigned long flags)
 {
@@ -62,7 +62,7 @@ static bool system_allows(void)
     return child > 0 && waitpid(child, &said, 0) == child && WIFEXITED(said) && WEXITSTATUS(said) == 7;
 }
 
-/* Each rank reads parts of every other one's memory, drawn by the seed, one by each thread. */
+/* Read parts of a peer's memory, drawn by the seed, one part by each thread at a time. */
 static void read_parts(const struct process_memory *memory, const uint64_t *address, int peer, uint64_t seed)
 {
 #pragma omp parallel for num_threads(3)
@@ -112,8 +112,8 @@ static void check_reads(uint64_t seed, bool allowed)
     process_memory_close(&memory);
 }
 
-/* Rank 0 shows `bytes` bytes of which others cannot read the first or the last, all others what they have: nobody reads of rank 0,
- * and it knows. */
+/* Rank 0 shows `bytes` bytes of which others cannot read the first or the last; all other ranks show what they have. Nobody reads from
+ * rank 0, and rank 0 knows it. */
 static void check_refused(const void *shown, size_t bytes, bool allowed, const char *what)
 {
     struct process_memory memory;
@@ -137,7 +137,7 @@ static void check_refused(const void *shown, size_t bytes, bool allowed, const c
     process_memory_close(&memory);
 }
 
-/* Memory that ends too early, begins too late, and that the system keeps for its owner. */
+/* Check memory that ends too early, that begins too late, and that the system keeps for its owner. */
 static void check_unreadable(bool allowed)
 {
     enum { PART = 1 << 16 };
@@ -158,8 +158,8 @@ static void check_unreadable(bool allowed)
     munmap(memory, 3 * PART);
 }
 
-/* Where a rank's id is that of another process to the others, as it may be between containers, which has other bytes at its address:
- * here a copy of the rank from before it has any. */
+/* To other ranks, a rank's id may be that of another process, as between containers, and this process has other bytes at the same
+ * address. Here it is a copy of the rank from before the rank has any bytes there. */
 static void check_other_process(void)
 {
     struct process_memory memory;
@@ -184,7 +184,7 @@ static void check_other_process(void)
     process_memory_close(&memory);
 }
 
-/* Nobody is to; and a rank without memory for its tables. */
+/* Check that nobody reads if nobody is to; and a rank without memory for its tables. */
 static void check_none(void)
 {
     struct process_memory memory;

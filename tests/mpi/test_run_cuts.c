@@ -1,12 +1,11 @@
 /* The cuts of many runs on each rank are the only right ones: in the order by (key, rank, run, position) exactly the keys
- * before each position lie before the cuts. Two oracles, neither with anything of the method under test in it:
+ * before each position lie before the cuts. There are two oracles, neither with anything of the method under test in it:
  *
- *   small runs   every rank makes the runs of all ranks, sorts all keys with qsort and counts whose lie before a position
+ *   small runs   every rank makes the runs of all ranks, sorts all keys with qsort and counts whose keys lie before a position
  *   huge runs    no run exists: keys are computed from positions. The cuts must add up to the position, with no key
  *                before them greater than one behind
  *
- * Runs that are not sorted, as a damaged memory would have them, end with an error on no rank's own account, and no rank
- * waits.
+ * Runs that are not sorted, as damaged memory would have them, may be an error, but all cuts lie within the runs, and no rank waits.
  *
  *     test_run_cuts        cases drawn by a seed
  *     test_run_cuts all    every number of runs, 1 to 40, with every kind of keys */
@@ -20,14 +19,14 @@
 
 enum { MOST_RANKS = 32, MOST_RUNS = 40, MOST_KEYS = 30, MOST_CUTS = 600, SMALL_CASES = 250, HUGE_CASES = 40 };
 
-/* Kinds of keys; the last is that of runs which follow each other, as those of sorted input do. */
+/* Kinds of keys; the last is for runs that follow each other, as the runs of sorted input do. */
 enum kind { KIND_ANY, KIND_FEW, KIND_EQUAL, KIND_ENDS, KIND_FOLLOW, KINDS };
 
 struct runs {
     int64_t runs;
     int64_t count[MOST_RUNS];
     uint64_t key[MOST_RUNS][MOST_KEYS];
-    uint64_t step;   /* unless 0: huge runs, of which run j has key (position * step + j * behind) */
+    uint64_t step;   /* unless 0: huge runs; run j has keys (position * step + j * behind) */
     uint64_t behind; /* 1, or so much that the runs follow each other */
 };
 
@@ -51,7 +50,7 @@ static uint64_t key_at(const void *state, int64_t run, int64_t at)
     return own->step ? (uint64_t)at * own->step + (uint64_t)run * own->behind : own->key[run][at];
 }
 
-/* With find_within(): the ranges that it was told, of its cuts. */
+/* With find_within(): the ranges that it was given for its cuts. */
 static const int64_t *window_begin, *window_end; /* [window_cuts * own runs] */
 static int window_cuts;
 
@@ -64,7 +63,7 @@ static bool is_within(int64_t cut, int64_t run, int64_t at)
                                 at < window_end[cut * runs + run]);
 }
 
-/* Codes that differ in their upper halves alone, in their lower ones alone, or in both. */
+/* Return codes that differ only in their upper halves, only in their lower halves, or in both. */
 static key_code code_at(const void *state, int64_t cut, int64_t run, int64_t at)
 {
     const key_code key = key_at(state, run, at);
@@ -108,7 +107,7 @@ static int compare_places(const void *a, const void *b)
     return left->position < right->position ? -1 : 1;
 }
 
-/* Runs of all ranks; of `runs` < 0 each rank has any number, also none. */
+/* Make the runs of all ranks; if `runs` < 0, each rank has any number of runs, perhaps none. */
 static void make_runs(enum kind kind, int64_t runs, uint64_t seed)
 {
     total = 0;
@@ -140,7 +139,7 @@ static void sort_all(void)
     qsort(all, (size_t)total, sizeof *all, compare_places);
 }
 
-/* Positions in any order, with both ends, and twice the same. */
+/* Draw positions in any order, with both ends, and one position twice. */
 static void draw_positions(int count, uint64_t *random)
 {
     cuts = count;
@@ -179,7 +178,7 @@ static int64_t *find(hsort_status *status)
     return cut_offset;
 }
 
-/* The same cuts once more, from any ranges that hold them: `right` [cuts * own runs]. */
+/* Find the same cuts, `right` [cuts * own runs], once more, from any ranges that hold them. */
 static void find_within(const int64_t *right, uint64_t seed)
 {
     const struct runs *own = &of_rank[comm.rank];
@@ -260,7 +259,7 @@ static int test_small(bool every, uint64_t seed)
 
 /* ---- Runs that need not exist ----------------------------------------------------------------------------------- */
 
-/* The greatest key before the cuts of this rank and the least one behind. */
+/* Find the greatest key before the cuts of this rank and the least key behind them. */
 static void keys_at(const int64_t *cut_offset, uint64_t *before, uint64_t *behind)
 {
     const struct runs *own = &of_rank[comm.rank];
@@ -311,8 +310,8 @@ static void test_huge(int number, uint64_t seed)
     free(cut_offset);
 }
 
-/* Where keys of all runs lie alike, estimates find the cuts with few looks: fewer than middle keys would, which take a search of
- * the rest of each range in each of BITS rounds at least. */
+/* If the keys of all runs are distributed alike, estimates find the cuts with few looks: fewer than middle keys would need, which take
+ * a search of the rest of each range in each of at least BITS rounds. */
 static void test_few_looks(void)
 {
     enum { RUNS = 16, BITS = 40, CUTS = 30 };
@@ -335,7 +334,7 @@ static void test_few_looks(void)
     CHECK(each < BITS * BITS / 4, "%s: %lld looks at each run for a cut", faults_case, each);
 }
 
-/* Runs that are not sorted: numbers within the runs come out, on every rank after as many messages. */
+/* With runs that are not sorted, the cuts that come out lie within the runs, on every rank after equally many messages. */
 static void test_unsorted(int number, uint64_t seed)
 {
     hsort_status status;

@@ -1,6 +1,6 @@
 /* Slots that the ranks of a node share: all see what each has written, and pairs agree on whether they share,
- * also where some rank may not, or has no room. Nothing stays behind, also of a rank that is killed while it waits
- * for others.
+ * even if some rank may not share, or has no room. Nothing stays behind, not even from a rank that is killed while it
+ * waits for others.
  *
  *     test_shared_memory         the host engine
  *     test_shared_memory cuda    the cuda engine; rank r of a node takes device r modulo the devices there */
@@ -32,7 +32,7 @@ static unsigned char slot_byte(int rank, size_t i)
     return (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101);
 }
 
-/* Segments of this process: all, or those that stay when it is killed. */
+/* Count the segments of this process: all, or those that stay when it is killed. */
 static int segments_there(bool all)
 {
     char line[512];
@@ -57,7 +57,7 @@ int MPI_Allgather(const void *own, int count, MPI_Datatype type, void *all, int 
     return PMPI_Allgather(own, count, type, all, each, of, ranks);
 }
 
-/* able: [size] which ranks share; has: this one has slots. */
+/* able: [size] which ranks share; has: this rank has slots. */
 static void check_slots(struct shared_memory *shared, const bool *able, bool has, const char *what)
 {
     CHECK((shared->own != NULL) == has, "%s: rank %d has %s slots", what, comm.rank,
@@ -82,7 +82,7 @@ static void check_slots(struct shared_memory *shared, const bool *able, bool has
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Open, check, close. unable: this rank must find that it cannot share; has: and has slots. */
+/* Open, check, close. unable: this rank must find that it cannot share; has: this rank has slots. */
 static void check_sharing(const char *what, size_t bytes, bool unable, bool has)
 {
     struct shared_memory shared;
@@ -153,7 +153,7 @@ static void test_pins(void)
     engine->ops = ops;
 }
 
-/* What cannot be pinned is shared all the same, and is not tried for every message. */
+/* What cannot be pinned is shared all the same, and pinning it is not tried for every message. */
 static void test_refused_pins(void)
 {
     struct shared_memory shared;

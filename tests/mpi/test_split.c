@@ -1,10 +1,10 @@
 /* The cut between two ranks' runs is the only right one: the lower rank keeps as many keys as it has room for, the lowest
- * of both, and of equal keys those that need not move stay. Two oracles:
+ * of both, and of equal keys those that need not move stay. There are two oracles:
  *
  *   small runs   both ranks know both runs and merge them, key by key
- *   huge runs    no run exists: an engine that can do nothing but gather() computes each key from its position, so that
+ *   huge runs    no run exists: an engine that can only gather() computes each key from its position, so that
  *                runs of 2^31+1 and 2^40 keys can be cut. The answer follows from counting keys below a value, which
- *                such a run can do by arithmetic, so nothing of the method under test is in it. */
+ *                is arithmetic for such a run, so nothing of the method under test is in it. */
 #include "mpi/exchange/split.h"
 #include "tests/mpi/made_up_run.h"
 #include "tests/support/ranks.h"
@@ -17,7 +17,7 @@ static struct comm comm;
 
 static int gathers_before_failure; // 0: none fails
 
-/* Keys of 16 bytes: in both halves, so that they are in the same order and differ in their lowest bits. */
+/* A key of 16 bytes has the key in both halves, so that such keys are in the same order and differ in their lowest bits. */
 static key_code wide_code(int key_bytes, uint64_t key)
 {
     return key_bytes == 16 ? (key_code)key << 64 | key : key;
@@ -97,7 +97,7 @@ static int compare_keys(const void *a, const void *b)
 
 static uint64_t lower_keys[LARGE], higher_keys[LARGE];
 
-/* `count` keys from `base` on; `values` different ones. */
+/* Fill a run with `count` keys from `base` on, of `values` different values. */
 static void fill_run(struct run *run, int64_t count, uint64_t base, uint64_t values, uint64_t *random)
 {
     run->count = count;
@@ -130,7 +130,7 @@ static void test_merged(uint64_t random)
     }
 }
 
-/* Pairs in order, all keys equal, empty runs: nothing moves but what a short lower shard must be given. */
+/* Pairs in order, all keys equal, empty runs: nothing moves except what a short lower shard must be given. */
 static void test_at_rest(void)
 {
     struct run lower = {.keys = lower_keys}, higher = {.keys = higher_keys};
@@ -150,7 +150,7 @@ static void test_at_rest(void)
 
 /* ---- Huge runs, cut by counting ------------------------------------------------------------------------ */
 
-/* Keys of a run that are less than `value`, or not greater. */
+/* Count the keys of a run that are less than `value`, or not greater. */
 static int64_t count_below(const struct run *run, uint64_t value, bool or_equal)
 {
     if (value < run->start || (value == run->start && !or_equal))
@@ -169,7 +169,7 @@ static struct cut counted_cut(const struct run *lower, const struct run *higher,
     const int64_t low = both < capacity ? both : capacity;
     if (low == 0)
         return (struct cut){0, 0};
-    // The value of the last key that the lower rank ends with: the smallest that `low` keys do not exceed.
+    // The value of the last key that the lower rank ends with: the smallest value that `low` keys do not exceed.
     uint64_t begin = 0, end = UINT64_MAX;
     while (begin < end) {
         const uint64_t middle = begin + (end - begin) / 2;
@@ -188,7 +188,7 @@ static void test_counted(uint64_t random)
 {
     const int64_t many = (INT64_C(1) << 31) + 1;
     const int64_t counts[6] = {many, INT64_C(1) << 40, INT64_MAX / 4, 1000, 1, (INT64_C(1) << 32) - 1};
-    // Interleaved, in order, in reverse, all equal: the cuts that can be told without counting.
+    // Interleaved, in order, in reverse, all equal: runs whose cuts are known without counting.
     struct run even = {.count = many, .width = 1, .start = 0, .step = 2};
     struct run odd = {.count = many, .width = 1, .start = 1, .step = 2};
     struct run above = {.count = many, .width = 1, .start = UINT64_C(1) << 40, .step = 1};

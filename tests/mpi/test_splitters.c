@@ -1,11 +1,11 @@
 /* The cuts of all ranks' runs are the only right ones: in the order by (key, rank, position) exactly the keys before
- * each border lie before the cuts. Two oracles, neither with anything of the method under test in it:
+ * each border lie before the cuts. There are two oracles, neither with anything of the method under test in it:
  *
- *   small runs   every rank makes the runs of all ranks, sorts all keys with qsort and counts whose lie before a border
+ *   small runs   every rank makes the runs of all ranks, sorts all keys with qsort and counts whose keys lie before a border
  *   huge runs    no run exists: an engine that can only gather() and search() computes keys from positions and counts
  *                by arithmetic, so that runs of up to 2^45 keys can be cut
  *
- * Rounds are counted, and a rank that cannot read its keys, or reads nonsense, makes no other wait. */
+ * Rounds are counted. A rank that cannot read its keys, or reads nonsense, makes no other rank wait. */
 #include "tests/mpi/made_up_run.h"
 #include "tests/support/layout.h"
 #include "tests/support/ranks.h"
@@ -31,13 +31,13 @@ static hsort_status maybe_fail(void)
     return HSORT_OK;
 }
 
-/* Keys of 16 bytes are the others, each in both halves: multiples of 2^64 + 1. */
+/* A key of 16 bytes is a key of 8 bytes in both halves: a multiple of 2^64 + 1, which this returns. */
 static key_code stretch(int key_bytes)
 {
     return key_bytes == 16 ? ((key_code)1 << 64) + 1 : 1;
 }
 
-/* Keys of a run that are less than `code`, or not greater; of keys that are not sorted, too. */
+/* Count the keys of a run that are less than `code`, or not greater; the keys need not be sorted. */
 static int64_t count_below(const struct run *run, uint64_t code, bool or_equal)
 {
     int64_t below = 0;
@@ -300,14 +300,14 @@ static void test_virtual(uint64_t seed)
         targets((enum layout)(i % LAYOUTS), make_virtual(random), random, target_offset);
         check_cuts(target_offset, i / LAYOUTS % 2 ? 16 : 8, 12, counted_by_codes);
     }
-    // Alike on all ranks and 2^31 keys each: the first round leaves 2^31 / 2^12 or so, each further one a thousandth.
+    // Runs are alike on all ranks, with 2^31 keys each: the first round leaves 2^31 / 2^12 keys or so, each further round a thousandth.
     snprintf(case_text, sizeof case_text, "interleaved runs");
     for (int r = 0; r < comm.size; r++)
         runs[r] = (struct run){.count = INT64_C(1) << 31, .width = 1, .start = (uint64_t)r, .step = 1000};
     targets(LAYOUT_BALANCED, (int64_t)comm.size << 31, seed, target_offset);
     check_cuts(target_offset, 8, 5, counted_by_codes);
     check_cuts(target_offset, 16, 5, counted_by_codes);
-    // So many that offers alone would take a round more: the codes of evenly spread keys are estimated.
+    // So many keys that offers alone would take a round more: the codes of evenly spread keys are estimated.
     snprintf(case_text, sizeof case_text, "long interleaved runs");
     for (int r = 0; r < comm.size; r++)
         runs[r] = (struct run){.count = INT64_C(1) << 45, .width = 1, .start = (uint64_t)r, .step = 1000};
@@ -338,7 +338,7 @@ static void test_failure(uint64_t seed)
 }
 
 /* Runs that are not sorted, as a rank that failed holds them, and searches in them that find anything, end in some cuts
- * after no more rounds than bits. */
+ * after no more rounds than keys have bits. */
 static void test_nonsense(uint64_t seed)
 {
     int64_t target_offset[MOST_RANKS + 1], cut_offset[MOST_RANKS + 1];
@@ -351,7 +351,7 @@ static void test_nonsense(uint64_t seed)
         for (int64_t at = 0; at < total; at++)
             small_keys[at] = check_random(&random);
         nonsense = i % 3 ? seed + (uint64_t)(comm.size * i + comm.rank) : 0;
-        // Borders that are no positions of these keys either.
+        // Some borders are no positions of these keys either.
         targets(LAYOUT_RANDOM, i % 2 ? total : 3 * total + 5, random, target_offset);
         const int key_bytes = i / 2 % 2 ? 16 : 8,
                   rounds = find(target_offset, key_bytes, &status, cut_offset);

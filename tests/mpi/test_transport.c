@@ -1,6 +1,6 @@
 /* All transports move exactly the bytes they are told to, byte for byte, between every pair of sizes around
  * the borders of chunks: in place or not, with unequal sides, round a ring of ranks. Poison around every
- * buffer stays. With faults, the rank that fails says so, its peer is not left waiting, and no message is
+ * buffer stays unchanged. With faults, the rank that fails says so, its peer is not left waiting, and no message is
  * left over for the next transfer. Messages end as they should (watched_messages.h).
  *
  *     test_transport          the host engine, then one whose memory other processes map (shared_engine.h)
@@ -61,7 +61,7 @@ static void fill_message(unsigned char *bytes, size_t count, int rank, int numbe
         bytes[i] = (unsigned char)(i * 31 + (i >> 8) * 7 + (size_t)rank * 101 + (size_t)number * 13);
 }
 
-/* Poison all that this plan could touch; put message `number` of `rank`, of `bytes`, in the middle of it. */
+/* Poison everything that this plan could touch, and put message `number` of `rank`, of `bytes`, in the middle of it. */
 static void buffer_fill(struct guarded_buffer *buffer, const struct transfer_plan *plan, int rank,
                         size_t bytes, size_t room)
 {
@@ -181,8 +181,8 @@ static void check_default_chunk(struct transport *transport)
 
 enum { STREAM_ROUNDS = 3, STREAM_PARTS = 3 };
 
-/* In round k this rank has up to STREAM_PARTS messages for each other rank, all of drawn lengths, of which some are 0:
- * first for the one below it, as that one first receives from the one above. Who receives expects the most. */
+/* In each round this rank has up to STREAM_PARTS messages for each other rank, all of drawn lengths, of which some are 0. The
+ * rank below comes first, because that rank first receives from the rank above it. Each receiver expects `most` bytes. */
 struct stream_test {
     size_t most;
     int number;
@@ -198,7 +198,7 @@ static size_t stream_length(const struct stream_test *t, int from, int to, int m
     return draw % 4 == 0 ? 0 : draw % 4 == 1 ? t->most : check_random(&random) % (t->most + 1);
 }
 
-/* Message `i` of those that a rank sends, or receives: the peer, and which of the pair's messages it is. */
+/* Tell, of message `i` of those that this rank sends or receives, the peer, and which of the pair's messages it is. */
 static bool stream_place(int i, int sign, int *peer, int *message)
 {
     const int of_round = (comm.size - 1) * STREAM_PARTS, round = i / of_round, in_round = i % of_round;
@@ -245,7 +245,7 @@ static void stream_received(void *user, size_t bytes)
     fill_message(receive_buffer.expected + GUARD + (size_t)t->came++ * t->most, bytes, peer, t->number + which);
 }
 
-/* One stream between all ranks; the status is this rank's. */
+/* Run one stream between all ranks. Returns this rank's status. */
 static hsort_status run_stream(struct transport *on, size_t most, int number, bool *whole)
 {
     struct transport *transport = transport_messenger(on);
@@ -262,7 +262,7 @@ static hsort_status run_stream(struct transport *on, size_t most, int number, bo
                      comm.rank, number + which);
     copy_and_wait(send_buffer.memory, send_buffer.expected, room + 2 * GUARD);
     MPI_Barrier(MPI_COMM_WORLD);
-    fault_pause(false); // a fault is for the stream
+    fault_pause(false); // a fault is for the stream only
     const int64_t before = transport->traffic.bytes;
     if (faults_case[0] != '\0')
         faults_watch(60);
@@ -291,14 +291,14 @@ static void check_stream(struct transport *transport, size_t most, int number)
 }
 
 #ifdef HSORT_FAULTS
-/* Each passage of `site` on rank `failing` while a stream is under way; after each, a stream without a fault. */
+/* Fail each passage of `site` on rank `failing` while a stream is under way; after each, run a stream without a fault. */
 static void walk_stream_faults(struct transport *transport, enum fault_site site, int failing, size_t most)
 {
     int untouched = 0;
     bool whole;
     for (int nth = 1; !untouched && nth < 1000; nth++) {
         snprintf(faults_case, sizeof faults_case, "stream, site %d on rank %d, passage %d", site, failing, nth);
-        fault_pause(true); // the copies that fill the buffers
+        fault_pause(true); // for the copies that fill the buffers
         fault_set(site, comm.rank == failing ? nth : 0);
         const hsort_status status = run_stream(transport, most, nth, &whole);
         untouched = comm.rank == failing && fault_untouched(site, nth);
@@ -426,7 +426,7 @@ static void test_transport(open_fn open, hsort_transport kind)
     }
 }
 
-/* staged, where ranks share their slots; where some cannot; and where none may. */
+/* Open staged: here ranks share their slots; in the next two functions some cannot, and none may. */
 static hsort_status open_all_share(struct comm *ranks, struct engine *on, size_t chunk_bytes,
                                    struct transport **transport)
 {
@@ -448,7 +448,7 @@ static hsort_status open_none_shares(struct comm *ranks, struct engine *on, size
     return transport_open_staged(ranks, on, chunk_bytes, false, transport);
 }
 
-/* ipc on top of staged; *transport is NULL, and said so, if no two ranks map each other's memory. */
+/* Open ipc on top of staged. If no two ranks map each other's memory, *transport is NULL, and a line says why. */
 static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t chunk_bytes,
                              struct transport **transport)
 {
@@ -464,13 +464,13 @@ static hsort_status open_ipc(struct comm *ranks, struct engine *on, size_t chunk
     return status;
 }
 
-/* Rank 0 can read everybody, but not everybody rank 0. */
+/* Rank 0 can read every rank, but not every rank can read rank 0. */
 static bool one_way(int owner, int reader)
 {
     return reader == 0 || owner + reader > 2 || comm.size < 3;
 }
 
-/* What transport_choose() gives for each option. Returns whether MPI may be given this engine's memory. */
+/* Check what transport_choose() gives for each option. Returns whether MPI may be given this engine's memory. */
 static bool test_choice(bool cuda)
 {
     static const hsort_transport wanted[3] = {HSORT_TRANSPORT_STAGED, HSORT_TRANSPORT_MPI,
@@ -526,7 +526,7 @@ static void test_transports(bool on_host, int transports)
     buffer_drop(&receive_buffer);
 }
 
-/* ipc where all ranks, some, or only one of two map the other's memory, and where every second one has memory
+/* Test ipc when all ranks, some, or only one of two map the other's memory, and when every second rank has memory
  * that cannot be mapped. */
 static void test_shared(void)
 {

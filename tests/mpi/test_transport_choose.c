@@ -1,11 +1,11 @@
-/* Which transport ranks choose: what they learn of MPI by messages, and what options rule out. On the host engine, which stands for one
- * of a GPU where MPI is asked. */
+/* Which transport ranks choose: what they learn about MPI by messages, and what options rule out. The test runs on the host engine,
+ * which stands for a GPU's engine when MPI is asked. */
 #include "mpi/transport/transport.h"
 #include "tests/mpi/rank_engine.h"
 #include "tests/mpi/watched_messages.h"
 
-/* Whether MPI takes memory of the GPU is asked by messages. One rank cannot begin one, or gets other bytes: no other rank waits for
- * it, and all know. Nodes may be of different sizes. */
+/* Messages find out whether MPI takes memory of the GPU. If one rank cannot begin a message, or gets other bytes, no other rank waits
+ * for it, and all ranks know it. Nodes may be of different sizes. */
 static void test_probe(void)
 {
     static const struct {
@@ -19,7 +19,7 @@ static void test_probe(void)
         {.choice = HSORT_CHOICE_ON, .wrong_message = 4},
         {.choice = HSORT_CHOICE_AUTO, .takes = true}, // the library says so, by the environment
         {.choice = HSORT_CHOICE_OFF},
-        // last, as messages are left that others might receive
+        // last, because messages are left that other cases might receive
         {.choice = HSORT_CHOICE_ON, .cannot_send = true},
         {.choice = HSORT_CHOICE_ON, .cannot_receive = true},
     };
@@ -49,7 +49,7 @@ static void test_probe(void)
     engine->ops = ops;
 }
 
-/* Ranks of a node share memory, unless they shall not. */
+/* Ranks of a node share memory, unless an option forbids it. */
 static void test_shared_memory_off(void)
 {
     for (int off = 0; off < 2; off++) {

@@ -1,5 +1,6 @@
-/* Messages as MPI gets them: that each which begins is ended, under the request it began with, and what is sent is not written to
- * before it has left. Most MPI libraries copy short messages at once, and so hide both. Some do not begin at all, or bring other bytes. */
+/* Messages as MPI gets them: each message that begins must be ended, under the request it began with, and what is sent must not be
+ * overwritten before it has left. Most MPI libraries copy short messages at once, and so hide both mistakes. A test can also have
+ * messages that do not begin at all, or that bring other bytes. */
 #ifndef WATCHED_MESSAGES_H
 #define WATCHED_MESSAGES_H
 
@@ -21,7 +22,7 @@ static struct watched_message {
 
 static bool watches;                     /* this rank: its messages are watched; all are of host memory */
 static bool cannot_send, cannot_receive; /* this rank: messages do not begin */
-static int wrong_message; /* of what this rank begins to receive the so-manieth ends with another byte; 0: none */
+static int wrong_message; /* 1: the next message that this rank begins to receive ends with another byte, 2: the one after; 0: none */
 static char *wrong_byte;
 
 static void watch_begin(const MPI_Request *request, const void *sent, int bytes)
@@ -50,7 +51,7 @@ static void watch_end(const MPI_Request *request)
     }
 }
 
-/* Messages that have begun and not ended; they are forgotten. */
+/* Count the messages that have begun and not ended, and forget them. */
 static inline int watched_left(void)
 {
     int left = 0;

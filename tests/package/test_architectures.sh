@@ -1,6 +1,6 @@
 #!/bin/bash
 # What the preset `package` compiles for: the GPUs 80, 90, 100 and 120 as far as the toolkit knows them, whatever this machine has,
-# and code that later GPUs can take. A kernel is compiled so, and what names spans to NVIDIA's profilers.
+# and code that later GPUs can take. One kernel is compiled so, and also the code that names spans to NVIDIA's profilers.
 set -euo pipefail
 
 nvcc=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}

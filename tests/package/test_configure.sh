@@ -1,7 +1,7 @@
 #!/bin/bash
-# What packagers say when they configure hypersort: folders from the root on, run paths of their own, yes and no in any of CMake's
-# words. A tree without its history, in the repository of somebody else, does not take that one's commit; and a build of a tree with
-# its history knows the commit that came after it was configured.
+# What packagers say when they configure hypersort: folders given from the root on, run paths of their own, yes and no in any of
+# CMake's words. A tree without its history, inside somebody else's repository, does not take that repository's commit; and a build of
+# a tree with its history knows the commit that came after it was configured.
 set -euo pipefail
 
 work=$(mktemp -d)

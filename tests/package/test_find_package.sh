@@ -1,5 +1,5 @@
 #!/bin/bash
-# Projects of others find the installed and moved hypersort by find_package(): one of C, with both libraries, and one of C++ alone.
+# Other projects find the installed and moved hypersort by find_package(): a C project, with both libraries, and a project in C++ alone.
 # The versions that fit are taken, others refused; without hwloc the shared library is still found, and the static one is not. A
 # project with another MPI is warned.
 set -euo pipefail

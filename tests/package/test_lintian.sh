@@ -1,5 +1,5 @@
 #!/bin/bash
-# lintian finds no error in the .deb. Its warnings are of a package in Debian itself: bugs closed, a package for each soname.
+# lintian finds no error in the .deb. Its warnings concern a package in Debian itself: bugs closed, a package for each soname.
 set -euo pipefail
 # shellcheck source=installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/installed.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The modulefile of the installed and moved hypersort, with Lmod: the command, the library, the Python package and what bash completes
-# are there while it is loaded. And the recipes for Spack and EasyBuild are Python.
+# The modulefile of the installed and moved hypersort, with Lmod: the command, the library, the Python package and the completion for
+# bash are there while it is loaded. And the recipes for Spack and EasyBuild are Python.
 set -euo pipefail
 # shellcheck source=installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/installed.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The packages of CPack. The .tar.gz is of use where it is unpacked. The .deb names what it needs, and is of use in a root of its
-# own; as root, and where no hypersort is installed, it is also installed for real, used by those who look in the usual places, and
+# The packages of CPack. The .tar.gz works where it is unpacked. The .deb names what it needs, and works in a root of its
+# own; as root, and if no hypersort is installed, it is also installed for real, used by programs that look in the usual places, and
 # removed without a trace.
 set -euo pipefail
 # shellcheck source=installed.sh

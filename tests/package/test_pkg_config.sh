@@ -1,5 +1,5 @@
 #!/bin/bash
-# Compilers that know nothing of MPI use the installed and moved hypersort by pkg-config: the shared library, the static one, from C
+# Compilers that know nothing about MPI use the installed and moved hypersort by pkg-config: the shared library, the static one, from C
 # and from C++.
 set -euo pipefail
 # shellcheck source=installed.sh

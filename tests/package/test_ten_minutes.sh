@@ -1,6 +1,6 @@
 #!/bin/bash
-# "hypersort in ten minutes", typed as it stands: every block of the page, in its order, with an installed hypersort in $HOME. Not
-# the first one, which builds and installs; and what needs NumPy or mpi4py only where they are.
+# "hypersort in ten minutes", typed as it stands: every block of the page, in its order, with an installed hypersort in $HOME. Left
+# out are the first block, which builds and installs, and blocks that need NumPy or mpi4py, if these are missing.
 set -uo pipefail
 # shellcheck source=installed.sh
 . "$(dirname "${BASH_SOURCE[0]}")/installed.sh"

@@ -4,7 +4,7 @@
 #   tests/slurm/slurm.sh COMMAND ARGUMENT...
 #   tests/slurm/slurm.sh bash                   to look around: sinfo, sbatch, srun
 #
-# Exits with the command's exit code; with 1 where a process outlived its job; with 77, after one line that says why, where
+# Exits with the command's exit code; with 1 if a process outlived its job; with 77, after one line that says why, if
 # Slurm cannot run.
 #
 #     this machine
@@ -15,7 +15,7 @@
 #        '- node2, node3, node4
 #
 # When the first process ends, however it ends, the kernel ends the others and takes back mounts and ports. So a test that
-# runs out of time leaves nothing behind, tests side by side do not meet, and neither do they meet a Slurm that this machine
+# runs out of time leaves nothing behind, tests side by side do not meet, and they do not meet a Slurm that this machine
 # has. Free ports and a list of process ids would need no namespaces, but whoever keeps the list can be killed.
 #
 # A GPU is a device file that nobody opens: Slurm counts, hands out and numbers it like a real one.

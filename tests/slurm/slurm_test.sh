@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What the tests under Slurm share; sourced, first of all: the test is run again beside a cluster of its own, in a folder that
-# all nodes see and that is gone at the end. Jobs are the very scripts of jobs/; what the test needs else comes as sbatch's
+# What the tests under Slurm share; sourced, first of all: the test is then run again beside a cluster of its own, in a folder that
+# all nodes see and that is gone at the end. Jobs are the very scripts of jobs/; whatever else the test needs comes as sbatch's
 # options and environment, as from a user.
 
 if [ -z "${SLURM_WORK:-}" ]; then

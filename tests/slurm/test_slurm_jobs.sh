@@ -1,6 +1,6 @@
 #!/bin/bash
-# The scripts of jobs/ under a Slurm of this test's own (slurm.sh): how they end, what they write, what tasks see of GPUs and
-# cores.
+# The scripts of jobs/ under a Slurm of this test's own (slurm.sh): how they end, what they write, and which GPUs and cores their
+# tasks see.
 set -euo pipefail
 # shellcheck source=tests/slurm/slurm_test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/slurm_test.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# jobs/requeue.sbatch under a Slurm of this test's own (slurm.sh): stopped in each phase, at its time limit, by hand, killed,
-# bereft of a node; and each time the output is, in the end, the one of a run that nobody disturbed.
+# jobs/requeue.sbatch under a Slurm of this test's own (slurm.sh): stopped in each phase, at its time limit, or by hand, killed,
+# or deprived of a node; each time the output is, in the end, that of an undisturbed run.
 set -euo pipefail
 if [ "${HAS_FAULTS:-OFF}" != ON ]; then
     echo "skipped: this build has no fault sites (HYPERSORT_FAULTS=OFF)"

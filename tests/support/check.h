@@ -10,7 +10,7 @@
 
 enum { CHECK_SKIPPED = 77 };
 
-static int check_failures __attribute__((unused)); /* not by who only draws */
+static int check_failures __attribute__((unused)); /* unused in a test that only draws */
 
 /* Count a failure with place and printf text; the test goes on. */
 #define CHECK(condition, ...)                                                                                 \
@@ -24,7 +24,7 @@ static int check_failures __attribute__((unused)); /* not by who only draws */
         }                                                                                                     \
     } while (0)
 
-/* What is to find something wrong must count a failure, whose lines go nowhere. */
+/* The statement must find something wrong, that is, count a failure. The failure's lines go nowhere. */
 #define CHECK_FINDS(statement)                      \
     do {                                            \
         const int counted = check_failures;         \

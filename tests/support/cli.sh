@@ -5,19 +5,19 @@ work=$(mktemp -d)
 trap 'rm -rf "$work" "$work".*' EXIT
 cd "$work" || exit 1
 failures=0
-# Hundreds of short runs on one machine: without the search for networks each starts in half the time.
+# These are hundreds of short runs on one machine: without the search for networks, each starts in half the time.
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader
 # A rank without a launcher starts no daemon for processes that it might spawn.
 export OMPI_MCA_ess_singleton_isolated=1
-# Once a rank has ended with an exit code, mpirun waits a second or two before it kills the others. Those of a command that fails agree
-# on their code and end together: nothing is waited for.
+# Once a rank has ended with an exit code, mpirun waits a second or two before it kills the others. The ranks of a command that fails
+# agree on their code and end together, so nothing needs to wait.
 export OMPI_MCA_odls_base_sigkill_timeout=0
 
-# patient COMMAND...: a run of which a rank is killed or told to stop. mpirun tells the others, which then have a second to tidy up.
+# patient COMMAND...: a run in which a rank is killed or told to stop. mpirun tells the others, which then have a second to tidy up.
 patient() { OMPI_MCA_odls_base_sigkill_timeout=1 "$@"; }
 
-# apart COMMAND...: a run that begins or ends while another one does. Open MPI keeps what belongs to runs below one folder, makes that
-# with the first of them and removes it with the last: of two that begin at once there, one may fail.
+# apart COMMAND...: a run that begins or ends while another one does. Open MPI keeps what belongs to runs below one folder, makes the
+# folder with the first run and removes it with the last: if two runs begin there at once, one may fail.
 apart()
 {
     local status=0
@@ -32,7 +32,7 @@ apart()
 . "$SOURCE/jobs/find_python.sh"
 python=$(python_with numpy || python_with json || true)
 
-# Open MPI's launcher is told to say nothing of ranks that fail; others have no such option.
+# Open MPI's launcher is told to say nothing about ranks that fail; other launchers have no such option.
 quiet=
 # shellcheck disable=SC2086  # MPIRUN holds options
 if $MPIRUN --version 2>&1 | grep -qE 'Open MPI|OpenRTE'; then
@@ -57,7 +57,7 @@ need_numpy()
     fi
 }
 
-# draw_seed: set $seed, and have $RANDOM begin with it.
+# draw_seed: set $seed, and let $RANDOM begin with it.
 draw_seed()
 {
     seed=${HYPERSORT_SEED:-$RANDOM}
@@ -65,7 +65,8 @@ draw_seed()
     echo "seed $seed"
 }
 
-# python_cases PYTHON SCRIPT SEED NUMBER...: cases that a script of this folder draws; it is told how to run the command, too.
+# python_cases PYTHON SCRIPT SEED NUMBER...: run the cases that a script in tests/command draws; the script is also told how to run the
+# command.
 python_cases()
 {
     : >"$work.out" 2>"$work.err"
@@ -73,8 +74,8 @@ python_cases()
     "$1" "$SOURCE/tests/command/$2" "${@:3}" "$HYPERSORT" $MPIRUN --quiet -n RANKS || fail "cases above"
 }
 
-# run_parts PART...: half of these functions of the test, drawn_half() says when all, or those that PARTS names; each begins with
-# `afresh`, if the test has that.
+# run_parts PART...: run half of these functions of the test (drawn_half() says when all), or those that PARTS names. Before each, call
+# `afresh`, if the test has it.
 run_parts()
 {
     local part
@@ -94,11 +95,11 @@ fail()
     sed 's/^/    stderr: /' "$work.err" | head -n 20
 }
 
-# without_warnings FILE...: Open MPI's event loop may notice, as it ends, that a descriptor it watches is closed.
+# without_warnings FILE...: remove a warning of Open MPI's event loop, which may notice, as it ends, that a descriptor it watches is closed.
 without_warnings() { sed -i '/^\[warn\] Epoll /d' "$@"; }
 
-# run RANKS ARGUMENT...: the command on that many ranks, 0: on one without a launcher; $code, $work.out and $work.err are what
-# came of it. A run that hangs ends with 124.
+# run RANKS ARGUMENT...: run the command on that many ranks; 0 means one rank without a launcher. $code, $work.out and $work.err are
+# the outcome. A run that hangs ends with 124.
 run()
 {
     local launcher="$MPIRUN $quiet -n $1"
@@ -118,10 +119,10 @@ ok()
     fi
 }
 
-# What is in the folder: every file's name and checksum. Temporaries would be seen, and changed inputs.
+# Print what is in the folder: every file's name and checksum. So temporaries and changed inputs are seen.
 contents() { find . -type f -exec sha256sum {} + | sort -k 2; }
 
-# runs_of OUTPUT: what the directory of its runs is called in a temporary directory: the name has a mark of where the output lies.
+# runs_of OUTPUT: print what the directory of its runs is called in a temporary directory. The name has a mark of where the output lies.
 runs_of()
 {
     head -c 8 /dev/zero >"$work.key"
@@ -130,8 +131,8 @@ runs_of()
     rm "$work.key"
 }
 
-# refused RANKS CODE WORDS ARGUMENT...: a run that must end with CODE, say one line on stderr in which all
-# WORDS (separated by |) stand, print nothing and leave the folder as it was.
+# refused RANKS CODE WORDS ARGUMENT...: a run that must end with CODE, write one line to stderr that contains all
+# WORDS (separated by |), print nothing and leave the folder as it was.
 refused()
 {
     local ranks=$1 expected=$2 words=$3 before lines word
@@ -157,7 +158,7 @@ refused()
     fi
 }
 
-# json PYTHON-EXPRESSION: the last run printed one JSON object, and the expression holds for it as `r`.
+# json PYTHON-EXPRESSION: the last run must have printed one JSON object, and the expression must hold for it as `r`.
 json()
 {
     if [ -z "$python" ]; then
@@ -167,7 +168,7 @@ json()
     fi
 }
 
-# little NUMBER BYTES: the number in little-endian bytes.
+# little NUMBER BYTES: print the number as little-endian bytes.
 little()
 {
     local i
@@ -177,7 +178,7 @@ little()
     done
 }
 
-# npy VERSION DICTIONARY: an .npy header.
+# npy VERSION DICTIONARY: print an .npy header.
 npy()
 {
     printf '\x93NUMPY'

@@ -6,7 +6,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
-/* A build with CUDA also runs where there is no GPU; the runtime then copies nothing, not even host memory. */
+/* A build with CUDA also runs without a GPU; the runtime then copies nothing, not even host memory. */
 static bool has_device;
 
 int device_buffer_kinds(int device)
@@ -71,7 +71,7 @@ static void CUDART_CB copy_in_stream(void *user)
     free(late);
 }
 
-/* A copy from the device to pageable memory would make the caller wait. */
+/* Copy on the host, because a copy from the device to pageable memory would make the caller wait. */
 static bool bring_by_host(void *to, const void *from, size_t bytes, cudaStream_t stream)
 {
     struct late_bytes *late = malloc(sizeof *late + bytes);

@@ -1,5 +1,5 @@
-/* Buffers as a user of the library has them: host memory and, where the build has CUDA, pinned, managed and device memory.
- * Kept apart so that no other test includes CUDA. Nothing here is collective. */
+/* Buffers as a user of the library has them: host memory and, if the build has CUDA, pinned, managed and device memory.
+ * They have a file of their own, so that no other test includes CUDA. Nothing here is collective. */
 #ifndef DEVICE_BUFFER_H
 #define DEVICE_BUFFER_H
 
@@ -18,8 +18,8 @@ void device_buffer_free(enum buffer_kind kind, void *memory);
 /* Copy between buffers of any kind, complete on return. */
 bool device_buffer_copy(void *to, const void *from, size_t bytes);
 
-/* Copy into memory so late that only who waits for *stream will see it: the stream of the copy first
- * sleeps. `by_default`: *stream is the default stream, which waits for the one of the copy, but has no work itself. */
+/* Copy into memory so late that only a reader that waits for *stream will see it: the stream of the copy first
+ * sleeps. `by_default`: *stream is the default stream, which waits for the stream of the copy, but has no work itself. */
 bool device_buffer_copy_late(void *to, const void *from, size_t bytes, bool by_default, void **stream);
 
 #endif

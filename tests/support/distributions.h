@@ -15,7 +15,7 @@ static inline const char *distribution_word(enum input_distribution distribution
     return words[distribution];
 }
 
-/* Any distribution, with any number that it takes, of which every number of bits is equally likely. */
+/* Draw any distribution, with any number that it takes; every length of the number in bits is equally likely. */
 static inline void choose_distribution(struct input *input, uint64_t *random)
 {
     static const int numbers[INPUTS][3] = {

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # How a test script takes a part of what it could try; sourced.
 
-# drawn_half WORD...: half of the words, rounded up, in their order, where a drawn run (tests/run.sh) sets HYPERSORT_SEED; by it, the
-# script's name and the words. All of them without a seed, or with ALL=1. Called in $( ), so RANDOM of the script stays as it is.
+# drawn_half WORD...: print half of the words, rounded up, in their order, if a drawn run (tests/run.sh) has set HYPERSORT_SEED. The seed,
+# the script's name and the words decide which. Without a seed, or with ALL=1, print all words. It is called in $( ), so the script's
+# RANDOM stays as it is.
 drawn_half()
 {
     local word left=$# wanted=$((($# + 1) / 2)) drawn_words=()

@@ -42,7 +42,7 @@ static void faults_hang(int signal_number)
     _exit(1);
 }
 
-/* End the process, naming faults_case, unless it comes back here within `seconds`; 0 stops the watch. */
+/* End the process, naming faults_case, unless this is called again within `seconds`; 0 stops the watch. */
 static inline void faults_watch(unsigned seconds)
 {
     signal(SIGALRM, faults_hang);

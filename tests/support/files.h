@@ -29,7 +29,7 @@ static inline const char *in_dir(const char *name)
     return buffer;
 }
 
-/* Write a whole file on rank 0, when no rank is at work on its last one; the others wait for it. */
+/* Write a whole file on rank 0, once no rank is still at work on the file before; the other ranks wait for it. */
 static inline void put_file(const char *path, const void *bytes, size_t count)
 {
     MPI_Barrier(comm.world);
@@ -42,7 +42,7 @@ static inline void put_file(const char *path, const void *bytes, size_t count)
     MPI_Barrier(comm.world);
 }
 
-/* A .npy file of u64 keys 0, 1, ... whose header claims `claimed` keys and which has `count`. */
+/* Write a .npy file of u64 keys 0, 1, ... whose header claims `claimed` keys, and that has `count`. */
 static inline void put_npy(const char *path, int64_t claimed, int64_t count)
 {
     static uint64_t bytes[16 + 1000];
@@ -52,7 +52,7 @@ static inline void put_npy(const char *path, int64_t claimed, int64_t count)
     put_file(path, bytes, 128 + (size_t)count * 8);
 }
 
-/* Temporary files in the directory. */
+/* The number of temporary files in the directory. */
 static inline int leftovers(void)
 {
     int count = 0;
@@ -63,7 +63,7 @@ static inline int leftovers(void)
     return count;
 }
 
-/* A child that raises this signal must be ended by it. */
+/* Check that a child that raises this signal is ended by it. */
 static inline void end_child_by(int signal_number)
 {
     int ended = 0;
@@ -76,8 +76,8 @@ static inline void end_child_by(int signal_number)
           "signal %d: ended with %d", signal_number, ended);
 }
 
-/* A collective call gave `status`: it must be `wanted` on every rank, and then comm.error the same line,
- * naming `name`, and nothing temporary left. */
+/* Check a collective call that gave `status`: it must be `wanted` on every rank. If it is a failure, comm.error must be the
+ * same line on every rank, and name `name`, and no temporary may be left. */
 static inline void expect(hsort_status wanted, hsort_status status, const char *name, const char *what)
 {
     int64_t least, most;
@@ -105,7 +105,7 @@ static inline int64_t even_begin(int64_t count, int rank)
     return count / comm.size * rank + count % comm.size * rank / comm.size;
 }
 
-static hsort_choice direct_io; /* of what the next three open */
+static hsort_choice direct_io; /* for the files that the functions below open */
 
 static inline hsort_status open_keys(const char *path, enum file_format format, const hsort_type *type,
                                      struct file_in *file)

@@ -6,7 +6,7 @@
 begin()
 {
     local launcher="$MPIRUN --quiet -n $1"
-    # A rank alone, as users start it. Its daemon ends some time after it, and removes a folder that the next run may be about to use.
+    # A rank alone runs as users start it. Its daemon ends some time after it, and removes a folder that the next run may be about to use.
     [ "$1" = 1 ] && launcher="env -u OMPI_MCA_ess_singleton_isolated OMPI_MCA_orte_tmpdir_base=$(mktemp -d "$work.alone.XXXXXX")"
     : >"$work.err"
     # shellcheck disable=SC2086  # words
@@ -37,7 +37,7 @@ end()
     without_warnings "$work.err"
 }
 
-# rank_pid RANK: the process of that rank of the run.
+# rank_pid RANK: print the process id of that rank of the run.
 rank_pid()
 {
     local child
@@ -55,7 +55,7 @@ rank_pid()
     echo "no process of rank $1" >&2
 }
 
-# gone PID...: wait until these processes are no more, or are nobody's but init's to reap.
+# gone PID...: wait until these processes are gone, or wait only for somebody to reap them.
 gone()
 {
     local i process left

@@ -1,5 +1,5 @@
-/* Calls on keys and elements that are asynchronous on STREAM_WORK: each is a struct of its arguments, which is queued, and a function
- * that makes the call with them. What engine.h says is read in the call is kept with it. */
+/* Calls on keys and elements that are asynchronous on STREAM_WORK. Each is a struct of its arguments, which is queued, and a function
+ * that makes the call with them. Data that engine.h says is read in the call is kept with the struct. */
 #include <stdlib.h>
 #include <string.h>
 #include "tests/support/late_queue.h"
@@ -66,7 +66,7 @@ static hsort_status run_sort(struct engine *engine, const void *call)
     return HSORT_OK;
 }
 
-/* Codes may come to either of two places; other results have a place. */
+/* Codes may end up in either of two places; other results have one place. */
 static void *place_of_sorted(void *keys, void *scratch, int64_t scratch_count, int64_t count,
                              const struct raw_keys *raw)
 {
@@ -462,7 +462,7 @@ static struct pack_call *add_packings(struct engine *engine, const char *name, l
 
 static const int64_t ANY_BYTES = INT64_C(1) << 40;
 
-/* How many bytes there are nobody knows until it is done, or if it fails. */
+/* Nobody knows the number of bytes before the work is done, or if it fails. */
 static hsort_status late_pack(struct engine *engine, int key_bytes, const struct engine_packing *packings,
                               int number)
 {

@@ -25,7 +25,7 @@ struct engine_event {
 };
 
 int late_question_fails;
-static int faults; /* since they were asked for */
+static int faults; /* since they were last asked for */
 
 static void complain(const char *deed, const char *work)
 {
@@ -50,7 +50,7 @@ void late_engine_note(const void *memory, size_t bytes, bool is_reached)
     known[place] = (struct known){memory, bytes, is_reached};
 }
 
-/* Memory goes: nothing that is queued may touch it. If something does, that is done now, to end the test in order. */
+/* Memory is about to go: nothing that is queued may touch it. If something does, all queued work is done now, to end the test in order. */
 static void forget(const void *memory, const char *deed)
 {
     for (int place = 0; memory && place < KNOWN; place++) {
@@ -73,7 +73,7 @@ void late_engine_forget(const void *memory)
     forget(memory, "the caller's memory is freed, but queued work touches it");
 }
 
-/* Memory that is noted; NULL: it is nobody's but the library's own code, such as a variable. */
+/* The noted memory that has these bytes; NULL: they are the library's own, such as a variable. */
 static const struct known *noted(const void *memory, size_t bytes)
 {
     const char *at = memory;
@@ -155,7 +155,7 @@ static hsort_status run_copy(struct engine *engine, const void *call)
     return late_own->copy(engine, c->stream, c->to, c->from, c->bytes);
 }
 
-/* Of a source that no queued work can write the bytes are read now, half of the time. */
+/* If no queued work can write the source, its bytes are read now half of the time. */
 static hsort_status late_copy(struct engine *engine, enum engine_stream stream, void *to, const void *from,
                               size_t bytes)
 {
@@ -173,7 +173,7 @@ static hsort_status late_copy(struct engine *engine, enum engine_stream stream, 
     return HSORT_OK;
 }
 
-/* What a transfer has brought in, to its place. */
+/* Copy what a transfer has brought in to its place. */
 static hsort_status run_arrival(struct engine *engine, const void *call)
 {
     const struct copy_call *c = call;
@@ -183,7 +183,7 @@ static hsort_status run_arrival(struct engine *engine, const void *call)
     return HSORT_OK;
 }
 
-/* Transfers that come in go to memory of their own first. */
+/* Incoming transfers go to memory of their own first. */
 static hsort_status late_transfer(struct engine *engine, const struct engine_transfer *in, int in_count,
                                   const struct engine_transfer *out, int out_count)
 {

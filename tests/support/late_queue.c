@@ -31,7 +31,7 @@ static enum pace { LATE, BY_CHANCE, SOON, PACES } paces[ENGINE_STREAMS];
 static uint64_t random_state;
 static uint64_t patience; /* polls, about, until something is done */
 
-static hsort_status failure; /* that has not been told */
+static hsort_status failure; /* that has not been reported */
 static char failure_text[STATUS_TEXT_BYTES];
 
 const struct engine_ops *late_own;
@@ -133,13 +133,13 @@ static hsort_status call_own(const struct late_work *work)
     const struct engine_ops *called = work->engine->ops;
     if (late_work_fails > 0 && --late_work_fails == 0)
         return status_fail(HSORT_INTERNAL, "%s has failed", work->name);
-    work->engine->ops = late_own; // what it calls is a part of it
+    work->engine->ops = late_own; // calls within the work are part of it
     const hsort_status status = work->run(work->engine, work->call);
     work->engine->ops = called;
     return status;
 }
 
-/* Run work, and keep its failure to itself: whoever is told of it next has the text, not whoever fails next. */
+/* Run work, and keep its failure apart: the text is for the next caller that learns of it, not for the next one that fails. */
 static void run_work(const struct late_work *work)
 {
     char before[STATUS_TEXT_BYTES];
@@ -180,7 +180,7 @@ static void run_first(enum engine_stream stream)
     free_work(work);
 }
 
-/* Points that a stream waits for lie before the wait itself, so this ends. */
+/* This ends, because a point that a stream waits for was queued before the wait itself. */
 static void run_until(enum engine_stream stream, int64_t point)
 {
     while (queues[stream].done < point)

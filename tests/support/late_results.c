@@ -1,5 +1,5 @@
-/* Calls on keys and elements that wait for their result: what STREAM_WORK has queued is done first, and if that has failed they tell
- * of it. */
+/* Calls on keys and elements that wait for their result. First everything that STREAM_WORK has queued is done; if that has failed, the
+ * call reports it. */
 #include "tests/support/late_queue.h"
 
 static hsort_status late_cut(struct engine *engine, int key_bytes, const void *a, int64_t a_count,

@@ -13,7 +13,7 @@ enum layout {
     LAYOUTS
 };
 
-/* The count of one rank, when `left` keys are left for it and the ranks after it. */
+/* The count of one rank, if `left` keys are left for it and the ranks after it. */
 static inline int64_t layout_count(enum layout layout, int64_t left, int64_t share, uint64_t *random)
 {
     const uint64_t draw = check_random(random);
@@ -35,7 +35,7 @@ static inline int64_t layout_count(enum layout layout, int64_t left, int64_t sha
     return 0;
 }
 
-/* counts [size] of `total` keys. What a layout leaves over goes to some one rank. */
+/* counts [size] = the counts of all ranks, of `total` keys. What a layout leaves over goes to any one rank. */
 static inline void layout_counts(enum layout layout, int64_t total, int size, uint64_t seed, int64_t *counts)
 {
     int64_t left = total;
@@ -46,7 +46,7 @@ static inline void layout_counts(enum layout layout, int64_t total, int size, ui
     counts[check_random(&seed) % (uint64_t)size] += left;
 }
 
-/* What lies before a rank. */
+/* How many keys lie before a rank. */
 static inline int64_t layout_before(const int64_t *counts, int rank)
 {
     int64_t before = 0;

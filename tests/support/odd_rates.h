@@ -10,7 +10,7 @@
 
 static const double NEARLY = 1e-9;
 
-/* But for what rounding makes of sums in another order. */
+/* Are these the same, except for what rounding makes of sums in another order? */
 static inline bool same(double a, double b)
 {
     return fabs(a - b) <= NEARLY * fabs(b) + 1e-300;

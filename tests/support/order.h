@@ -1,5 +1,5 @@
-/* The total order of keys, written down a second time: by comparing values, as the head of src/hypersort.h tells it, and
- * not by the codes of kernels/base/keytype.h, so that a mistake in those is seen. */
+/* The total order of keys, written down a second time: by comparing values, as the head of src/hypersort.h describes it, and
+ * not by the codes of kernels/base/keytype.h, so that a mistake in the codes is seen. */
 #ifndef ORDER_H
 #define ORDER_H
 
@@ -37,7 +37,7 @@ ORDER_OF_INTEGERS(order_i16, int16_t)
 #undef ORDER_OF_INTEGERS
 
 /* Numbers by value, -0.0 before +0.0. NaNs come after all numbers: first the positive ones, rising by their bits, then
- * the negative ones, falling, as the codes of kernels/base/keytype.h have it. */
+ * the negative ones, falling, as in the codes of kernels/base/keytype.h. */
 static inline int order_doubles(double a, double b, uint64_t a_bits, uint64_t b_bits)
 {
     const bool a_nan = isnan(a), b_nan = isnan(b);
@@ -77,7 +77,7 @@ static inline int order_f64(const void *a, const void *b)
     return order_doubles(left, right, left_bits, right_bits);
 }
 
-/* The value of a float of so many bits, which has an exponent between its sign and its mantissa. A double holds all those of
+/* The value of a float of `width` bits, which has its exponent between its sign and its mantissa. A double holds all floats of
  * two bytes. */
 static inline double order_float_value(int width, int mantissa, uint64_t bits)
 {
@@ -139,7 +139,7 @@ static inline bool order_is_nan(hsort_type type, const void *key)
     }
 }
 
-/* The same in either order. HSORT_DESCENDING reverses all that is not NaN. */
+/* The same for either order. HSORT_DESCENDING reverses everything that is not NaN. */
 static inline int order_compare(hsort_type type, hsort_order order, const void *a, const void *b)
 {
     const int ascending = order_ascending(type)(a, b);
@@ -152,7 +152,7 @@ static inline size_t order_field_bytes(const hsort_field *field)
     return field->bytes != 0 ? (size_t)field->bytes : hsort_type_bytes(field->type);
 }
 
-/* Two elements by their fields: numbers by value, other bytes by memcmp(). */
+/* Compare two elements by their fields: numbers by value, other bytes by memcmp(). */
 static inline int order_compare_fields(const hsort_field *fields, int count, const void *a, const void *b)
 {
     for (int f = 0; f < count; f++) {
@@ -173,7 +173,7 @@ static inline int order_compare_fields(const hsort_field *fields, int count, con
     return 0;
 }
 
-/* Sort keys [count] by qsort. Descending: the numbers, which come first, are turned round afterwards. */
+/* Sort keys [count] by qsort. For a descending order the numbers, which come first, are reversed afterwards. */
 static inline void order_sort(hsort_type type, hsort_order order, void *keys, int64_t count)
 {
     const size_t width = hsort_type_bytes(type);

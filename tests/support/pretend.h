@@ -1,14 +1,14 @@
-/* GPUs that a test does not have: before it opens an engine, it may have that take its device for one whose blocks can have less
- * shared memory (kernels/base/fault.h), with the other sizes of the MSD sort (kernels/cuda/ladder/tuning.h); and its keys for more
- * than they are. */
+/* GPUs that a test does not have. Before a test opens an engine, it may make the engine take its device for one whose blocks can have
+ * less shared memory (kernels/base/fault.h), with the other sizes of the MSD sort (kernels/cuda/ladder/tuning.h), and its keys for
+ * more than they are. */
 #ifndef PRETEND_H
 #define PRETEND_H
 
 #include <stdint.h>
 #include "kernels/base/fault.h"
 
-/* Choose by the seed: half of all times the device is what it is, and two times in three so are the keys. Returns what was chosen, in
- * words. */
+/* Choose by the seed: half of the time the device is taken as it is, and so are the keys two times in three. Returns what was chosen,
+ * in words. */
 static inline const char *pretend_gpu(uint64_t seed)
 {
 #ifdef HSORT_FAULTS

@@ -12,7 +12,7 @@ skip()
     exit 77
 }
 
-# The libmpi that a library is linked with.
+# Print the libmpi that a library is linked with.
 mpi_of() { ldd "$1" | sed -n 's/.*libmpi\.so[^ ]* => \([^ ]*\) .*/\1/p' | xargs -r readlink -f; }
 
 if grep -q '^CMAKE_C_FLAGS.*-fsanitize' "$BUILD/CMakeCache.txt"; then
@@ -38,7 +38,7 @@ fail()
     failures=$((failures + 1))
 }
 
-# ranks RANKS PROGRAM ARGUMENT...: a program of tests/python on so many ranks; where one ends by an exception, all end.
+# ranks RANKS PROGRAM ARGUMENT...: run a program of tests/python on that many ranks; if one ends by an exception, all end.
 ranks()
 {
     # shellcheck disable=SC2086  # MPIRUN is words

@@ -1,6 +1,6 @@
-/* The order of order.h once more, for oracles of millions of keys: no comparisons, a pass over the keys for each of their bytes.
- * test_radix_order holds it against qsort. Keys are sorted by their bits as unsigned integers. That puts those of a type with a
- * sign into ranges, each rising or falling by value, which only have to be put into their places:
+/* The order of order.h once more, for oracles of millions of keys: no comparisons, but a pass over the keys for each of their
+ * bytes. test_radix_order checks it against qsort. Keys are sorted by their bits as unsigned integers. That puts keys of a type
+ * with a sign into ranges, each rising or falling by value, which then only have to be put into their places:
  *
  *     by bits      +0 1 inf | +NaNs | -0 -1 -inf | -NaNs         integers    0 1 2 | -3 -2 -1
  *     in order     -inf -1 -0 | +0 1 inf | +NaNs | -NaNs                     -3 -2 -1 | 0 1 2
@@ -21,8 +21,8 @@ static inline void *radix_memory(size_t bytes)
     return memory;
 }
 
-/* to [count] = from, stable, by one byte of each key; false, and nothing is written, if that byte is the same in all. Inlined, so
- * that the width is a constant. */
+/* to [count] = from, in stable order by one byte of each key. False, and nothing is written, if that byte is the same in all keys.
+ * Inlined, so that the width is a constant. */
 static inline __attribute__((always_inline)) bool
 radix_pass(size_t width, size_t byte, const unsigned char *from, unsigned char *to, int64_t count)
 {
@@ -96,7 +96,7 @@ static inline int64_t radix_first_negative(hsort_type type, const unsigned char 
     return i;
 }
 
-/* As order_sort(). Whether the top bit is a sign, and which way such keys rise, is asked of order.h. */
+/* As order_sort(). order.h says whether the top bit is a sign, and which way keys with that bit rise. */
 static inline void radix_order_sort(hsort_type type, hsort_order order, void *keys, int64_t count)
 {
     const size_t width = hsort_type_bytes(type), bytes = (size_t)count * width;

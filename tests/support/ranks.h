@@ -30,8 +30,8 @@ static inline int ranks_skip(const char *why)
     return CHECK_SKIPPED;
 }
 
-/* MPI_Init(); which rank this is of how many; *cuda: whether the program's first argument is "cuda". False where it is and there
- * is no GPU: the test has been skipped, and main() returns CHECK_SKIPPED.                      Collective. */
+/* MPI_Init(); *rank, *size = which rank this is, of how many; *cuda = the program's first argument is "cuda". False if it is and
+ * there is no GPU: the test has been skipped, and main() returns CHECK_SKIPPED.                Collective. */
 static inline bool ranks_begin(int argc, char **argv, int *rank, int *size, bool *cuda)
 {
     char why[256] = "";

@@ -1,4 +1,4 @@
-/* Memory that the system lets its owner alone read, whoever else may read the process: as memory of devices is, here without one. */
+/* Memory that the system lets only its owner read, whoever else may read the process: like device memory, but without a device. */
 #ifndef SECRET_MEMORY_H
 #define SECRET_MEMORY_H
 
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* NULL: there is none, as the system is too old, forbids it, or limits it. */
+/* NULL: there is none, because the system is too old, forbids it, or limits it. */
 static inline void *secret_memory_take(size_t bytes)
 {
     void *memory = MAP_FAILED;

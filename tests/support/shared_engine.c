@@ -1,9 +1,9 @@
-/* An allocation is an anonymous file; its first page holds the number of processes that map it, the memory
+/* An allocation is an anonymous file. Its first page holds the number of processes that map it; the memory
  * follows.
  *
  *     [ mapped | memory ............ ]      another process opens /proc/PID/fd/FD and maps the same pages
  *
- * Linked with --wrap=engine_open_host this is every host engine of the program, and device_buffer_alloc()
+ * Linked with --wrap=engine_open_host, this is every host engine of the program, and device_buffer_alloc()
  * gives memory of the caller's that can be exported, or that passes for pinned host memory. */
 #include "tests/support/shared_engine.h"
 #include <fcntl.h>
@@ -70,7 +70,7 @@ static int own_rank(void)
     return rank;
 }
 
-/* The test has failed, and what follows would make no sense. */
+/* Unless the condition holds, end the test: it has failed, and what follows would make no sense. */
 static void fail_unless(bool condition, const char *text)
 {
     if (condition)

@@ -1,4 +1,4 @@
-/* The tools of the tests find what is wrong. `test_checks fails`: the last rank alone counts a failure, and the program must fail. */
+/* The tests' tools find what is wrong. `test_checks fails`: only the last rank counts a failure, and the program must fail. */
 #include "tests/library/drawn_array.h"
 #include "tests/support/faults.h"
 

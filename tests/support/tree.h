@@ -31,7 +31,7 @@ static inline int tree_remove_one(const char *path, const struct stat *status, i
     return place->level > 0 ? remove(path) : 0;
 }
 
-/* Remove all that is in it. */
+/* Remove everything in it. */
 static inline void tree_clear(void)
 {
     nftw(tree_folder, tree_remove_one, 16, FTW_DEPTH | FTW_PHYS);

@@ -1,5 +1,5 @@
-/* Ranks of this machine as if on several nodes, of one and of three ranks: 0 | 1 2 3 | 4 | 5 6 7 | ... Linked with
- * --wrap=MPI_Comm_split_type, which is how the library asks for the ranks of its node. */
+/* Ranks of this machine, as if they were on several nodes of one and of three ranks: 0 | 1 2 3 | 4 | 5 6 7 | ... Linked with
+ * --wrap=MPI_Comm_split_type, by which the library asks for the ranks of its node. */
 #include <mpi.h>
 
 enum { RANKS_OF_TWO_NODES = 4 };

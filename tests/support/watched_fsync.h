@@ -1,4 +1,4 @@
-/* Was a directory brought to disk? The linker puts __wrap_fsync() in the place of fsync() (--wrap=fsync). Included once in a program. */
+/* Was a directory synced to disk? The linker puts __wrap_fsync() in the place of fsync() (--wrap=fsync). Included once in a program. */
 #ifndef WATCHED_FSYNC_H
 #define WATCHED_FSYNC_H
 
@@ -11,7 +11,7 @@ int __wrap_fsync(int fd);
 static struct stat watched; /* the directory */
 static bool watched_is_synced;
 
-/* From now on, is it? False: it cannot be looked at. */
+/* Watch this directory from now on. False: it cannot be looked at. */
 static inline bool watch_fsync(const char *path)
 {
     watched_is_synced = false;

@@ -42,13 +42,8 @@ for target in hypersort bench_copy; do
 done
 hypersort=$ROOT/build/$kind/hypersort
 copies=$ROOT/build/$kind/tests/bench_copy
-results=$ROOT/jobs/results/$name/disk.csv
-why=$(why_no_result "$kind")
-if [ -n "$why" ]; then
-    echo "no result for jobs/results: $why" >&2
-    results=$ROOT/build/results/$name/disk.csv
-fi
-mkdir -p "$(dirname "$results")" "${3:-$ROOT/build}"
+results=$(results_in "$name" disk "$kind")
+mkdir -p "${3:-$ROOT/build}"
 work=$(mktemp -d "${3:-$ROOT/build}/hypersort-disk.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 status=0

@@ -29,13 +29,7 @@ if ! "$python" -c 'import numpy, mpi4py' 2>/dev/null; then
     give_up "$python cannot import numpy and mpi4py" "python3 -m venv PLACE && PLACE/bin/pip install numpy mpi4py virgodc mpsort"
 fi
 build host hypersort_shared --preset host
-why=$(why_no_result host)
-results=$ROOT/jobs/results/host/peers.csv
-if [ -n "$why" ]; then
-    echo "no result for jobs/results: $why" >&2
-    results=$ROOT/build/results/host/peers.csv
-fi
-mkdir -p "$(dirname "$results")"
+results=$(results_in host peers host)
 status=0
 {
     about_machine | sed 's/^/# /'

@@ -3,7 +3,7 @@
 #
 #   jobs/setup.sh build|tests      alone: set up, nothing else; `tests` adds what only the tests need
 #   . jobs/setup.sh build|tests    in a script: also sets ROOT, MPIRUN, CORES and PYTHON, and defines build(),
-#                                  build_bench(), name_once(), machine_name(), results_of(), about_machine() and commit()
+#                                  build_bench(), name_once(), machine_name(), results_in(), results_of(), about_machine() and commit()
 #
 # What is there already is left alone. If nothing is missing, apt-get is not called, so this works without a network.
 # If something is missing and cannot be installed, it names one command to type and exits with 4.
@@ -244,22 +244,32 @@ machine_name()
     echo "$(head -1 <<<"$names" | sed 's/^NVIDIA //' | tr 'A-Z /' 'a-z--')x${1:-$(wc -l <<<"$names")}"
 }
 
-# The file for a table's rows: results_of TABLE [GPUS], by default all GPUs. It is jobs/results/MACHINE/TABLE.csv, and replaces what
-# was measured there before. Where the rows are no commit's, or there is no GPU, it is build/results/MACHINE/TABLE.csv.
+# The file for the rows of a table that build/BUILD measures: results_in MACHINE TABLE BUILD. It is jobs/results/MACHINE/TABLE.csv, and
+# replaces what was measured there before. If the rows are of no commit, it is build/results/MACHINE/TABLE.csv, and stderr says why.
+results_in()
+{
+    local why folder=$ROOT/jobs/results
+    why=$(why_no_result "$3")
+    if [ -n "$why" ]; then
+        echo "no result for jobs/results: $why" >&2
+        folder=$ROOT/build/results
+    fi
+    mkdir -p "$folder/$1"
+    echo "$folder/$1/$2.csv"
+}
+
+# The same for what build/release measures on this machine's GPUs: results_of TABLE [GPUS], by default all GPUs. Without a GPU it is
+# build/results/host/TABLE.csv.
 results_of()
 {
-    local machine why folder=$ROOT/build/results
+    local machine
     machine=$(machine_name "${2:-}")
     if [ "$machine" != host ]; then
-        why=$(why_no_result release)
-        if [ -z "$why" ]; then
-            folder=$ROOT/jobs/results
-        else
-            echo "no result for jobs/results: $why" >&2
-        fi
+        results_in "$machine" "$1" release
+    else
+        mkdir -p "$ROOT/build/results/host"
+        echo "$ROOT/build/results/host/$1.csv"
     fi
-    mkdir -p "$folder/$machine"
-    echo "$folder/$machine/$1.csv"
 }
 
 set_up "${1:-}"

@@ -59,7 +59,7 @@ struct engine_inspection {
 struct raw_keys {
     struct keymap map;
     const void *from; /* [count] the keys as they came, engine memory; not changed, unless this is `keys` */
-    bool decode;      /* the result is to be bits like those again, in `keys`; otherwise it is codes */
+    bool decode;      /* the result is to be decoded bits, in `keys`; otherwise it is codes */
     bool in_scratch;  /* codes are wanted in scratch, if that costs nothing */
     /* For numbered keys (numbered_keys.h), in sort() and engine_partition_ops; 0: the keys are not numbered. 1 .. 63:
      * keys of map.key_bytes, 4 or 8, lie at `from`, which overlaps nothing. Codes of key_bytes, 8 or 16, are sorted, as
@@ -124,8 +124,8 @@ struct engine_transfer {
     size_t bytes;
     char *host; /* [bytes] host memory; NULL: move() reaches the bytes */
     /* Bring the bytes at .. at + bytes - 1 of what the function knows to `host`, or take them from there. Several
-     * threads call it at a time, each for other bytes, which begin at a border: a multiple of ENGINE_MOVE_BYTES behind
-     * the first border. Only the first bytes do not. Errors: status_fail() with a text, in that thread. */
+     * threads call it at a time, each for other bytes. The first bytes begin `lead` bytes behind a border, and all
+     * other calls begin at one; borders are ENGINE_MOVE_BYTES apart. Errors: status_fail() with a text, in that thread. */
     hsort_status (*move)(void *user, int64_t at, size_t bytes, void *host);
     void *user;
     int64_t at;  /* of the first byte, for move() */

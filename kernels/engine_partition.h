@@ -67,7 +67,7 @@ struct engine_partition_ops {
                              int64_t total, bool of_pairs, void *workspace, void *scratch,
                              struct engine_map *map);
 
-    /* Is a region of one value? That value is then the code [key_words()]. Works on the host, from the map alone. Pure. */
+    /* Is a region of one value? code [key_words()] is then that value. Works on the host, from the map alone. Pure. */
     bool (*region_value)(const struct engine *engine, int key_bytes, const struct engine_map *map, int region,
                          uint64_t *code);
 
@@ -109,9 +109,9 @@ struct engine_partition_ops {
                                  void *workspace, void *scratch, void *out);
 
     /* Sort what sort_regions() has left since the last call of this function, or since keys were scattered. It lies in
-     * `out`, which must still be there. *unsorted: too much was left for that, and the caller has to sort all that it
-     * holds. Keys in no order are then stored as sorted ones are: as bits with decode, else as codes. raw as for
-     * sort_regions(); scratch [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
+     * `out`, which must still be there. *unsorted: too much was left for that, and the caller has to sort all that
+     * sort_regions() has written since. Keys in no order are then stored as sorted ones are: as bits with decode, else
+     * as codes. raw as for sort_regions(); scratch [scratch_bytes] aligned to 256 bytes. Waits for STREAM_WORK. */
     hsort_status (*settle_regions)(struct engine *engine, int key_bytes, const struct raw_keys *raw,
                                    void *workspace, void *scratch, size_t scratch_bytes, bool *unsorted);
 };

@@ -45,8 +45,7 @@ size_t spare_idle_bytes(const struct spare_memory *spare)
     return bytes;
 }
 
-/* The free bytes are asked for, instead of trying alloc() a second time: a failure of alloc() is never one that does
- * not count. */
+/* Rejected: alloc() first, and once more if it fails. As it is, every failure of alloc() is a failure of the call. */
 hsort_status spare_make_room(struct spare_memory *spare, size_t bytes)
 {
     size_t free_bytes;

@@ -43,7 +43,7 @@ struct kept_memory {
     size_t bytes;
 };
 
-/* Have at least so many bytes. If the memory grows, its contents are lost, and other processes have unmapped it before;
+/* Have at least so many bytes. If the memory grows, its contents are lost, and other processes must have unmapped it before;
  * blocks that nobody has are freed if the engine does not have so many bytes left. After an error there is no memory.
  * Errors: those of the engine's memory_free() and alloc(). */
 hsort_status kept_reserve(struct kept_memory *kept, struct spare_memory *spare, size_t bytes);

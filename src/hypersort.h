@@ -14,9 +14,9 @@
  *              Counts, pointers and options.threads may differ. Any pointer goes with a count of 0.
  *   Errors     a collective function returns the same status on every rank, never leaves a rank waiting for
  *              another, and says in hsort_last_error() which rank failed, on which host, and why. After
- *              HSORT_MPI a context can only be destroyed; after HSORT_CUDA its trace can be written before.
- *              In two cases each rank decides alone: a NULL context is HSORT_ARGUMENT; before MPI_Init() and
- *              after MPI_Finalize() every collective function returns HSORT_MPI.
+ *              HSORT_CUDA or HSORT_MPI a context can only be destroyed; after HSORT_CUDA its trace can be
+ *              written first. In two cases each rank decides alone: a NULL context is HSORT_ARGUMENT; before
+ *              MPI_Init() and after MPI_Finalize() every collective function returns HSORT_MPI.
  *   Manners    the library never prints, exits, aborts, or initialises or finalises MPI. It works on a
  *              duplicate of the communicator that it was given.
  *   Threads    one call at a time per context; two contexts in two threads need MPI_THREAD_MULTIPLE.
@@ -167,10 +167,10 @@ typedef struct hsort_options {
                                          that it takes it; ON: tried whatever it says */
     hsort_binding binding;
     int threads;                      /* of the host engine on this rank, at most 64 or, if more, 4 for each
-                                         processing unit of the machine; 0: one for each core it may use */
+                                         processing unit of the machine; 0: one per core the rank may use */
     size_t chunk_bytes;               /* of one message, a multiple of 8, at most 1 GiB; 0: the default */
-    size_t device_memory_limit;       /* bytes that a rank may take of its engine: on its GPU, or on the host,
-                                         which then works on copies of keys as a GPU does; 0: what is free */
+    size_t device_memory_limit;       /* bytes of engine memory that a rank may take; the host engine then
+                                         works on copies of keys as a GPU does; 0: what is free */
     hsort_progress_fn progress;       /* or NULL */
     void *progress_user;              /* handed to progress; owned by the caller */
     hsort_should_stop_fn should_stop; /* or NULL; see hsort_sort_to() */
@@ -307,12 +307,12 @@ HSORT_API hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_or
  *            N elements on P ranks two times ceil(N / P) codes, and one for each element that this rank has
  *            before and after. Elements that travel, and keys that take two rounds, need up to 88 bytes more
  *            each, and 128 MiB. Arrays in host memory need a copy, arrays sorted in place one more copy. On
- *            several ranks with GPUs, if there is room, it holds pairs twice instead of codes, or elements of
- *            other sizes three times, with their keys. ctx keeps it for the next call, and frees it if
- *            another call lacks it. If some rank lacks it and all arrays are in host memory, argsorts and
- *            sorts of pairs and records take two passes (src/library/README.md): in the engine memory that
- *            there is, and in as much host memory as elements, keys and positions take. Otherwise the call
- *            fails with HSORT_DEVICE_MEMORY, or with HSORT_HOST_MEMORY on a limited host engine.
+ *            several ranks with GPUs, if there is room, engine memory holds pairs twice instead of codes, or
+ *            elements of other sizes three times, with their keys. ctx keeps it for the next call, and frees
+ *            it if another call lacks it. If some rank lacks it and all arrays are in host memory, argsorts
+ *            and sorts of pairs and records take two passes (src/library/README.md): in the engine memory
+ *            that there is, and in as much host memory as elements, keys and positions take. Otherwise the
+ *            call fails with HSORT_DEVICE_MEMORY, or with HSORT_HOST_MEMORY on a limited host engine.
  *   Stream   as hsort_sort(): waits for `stream`, complete on return. options.should_stop is not called.
  *   Errors   as hsort_sort_to(), the same on every rank. Arrays that are only read are never changed, except
  *            by overwrite_input in hsort_sort_records_to(). What is written is undefined after an error; only
@@ -339,8 +339,8 @@ HSORT_API hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_
  *   values       [count * value_bytes] of any alignment, in any of these memories; overwritten
  *   value_bytes  1 .. 65536, the same on every rank
  *   keys_out     [out_count], or NULL if only values are wanted
- *   values_out   [out_count * value_bytes]. Neither output overlaps another array, or HSORT_ARGUMENT; but
- *                keys_out may be `keys`, and values_out may be `values`, if the counts are equal
+ *   values_out   [out_count * value_bytes]. No array that is written, also in place, overlaps another, or
+ *                HSORT_ARGUMENT; but keys_out may be `keys`, and values_out `values`, if counts are equal
  *   count        elements on this rank; out_count: elements that it is to end with. Their sums over all ranks
  *                are equal, or HSORT_ARGUMENT
  *   stream       as for hsort_sort()
@@ -528,8 +528,8 @@ typedef struct hsort_stats {
     double seconds[HSORT_PHASES_MAX]; /* by hsort_phase: the largest of all ranks */
     double total_seconds;           /* from entry to return: the largest of all ranks */
     hsort_path_stats paths[HSORT_TRANSPORTS_MAX]; /* by hsort_transport; AUTO: all 0. A pair may also use
-                                       another transport than its own, for memory that it cannot map. In two
-                                       passes, MPI has what came by message in pass 2, and STAGED what others
+                                       another transport than its own, for memory that it cannot map. In pass
+                                       2 of two passes, MPI has what came by message, and STAGED what others
                                        read. All moved_bytes add up to the one above */
     int64_t passes;                 /* 2: some rank's keys did not fit into its engine's memory; else 1 */
     int64_t runs, segments;         /* in two passes, of all ranks: sorted runs, parts of the result; or 0 */
@@ -574,8 +574,8 @@ HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
  * collective. */
 HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 
-/* The path between this rank and `peer`, the same seen from `peer`. AUTO only if ctx is NULL, or if there is
- * no path because `peer` is this rank or outside 0 .. size - 1. Not collective. */
+/* The path between this rank and `peer`, the same seen from `peer`. AUTO if, and only if, ctx is NULL or
+ * there is no path because `peer` is this rank or outside 0 .. size - 1. Not collective. */
 HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
 
 /* Measure how fast the paths between ranks are, many pairs at once, as in a sort. Collective.
@@ -589,9 +589,9 @@ HSORT_API hsort_transport hsort_path(const hsort_context *ctx, int peer);
  *          HSORT_MPI. */
 HSORT_API hsort_status hsort_measure_paths(hsort_context *ctx, hsort_path_speed *speeds, size_t speed_size);
 
-/* 1 if the MPI library moved a checked message between device buffers; 0 if it did not, or if MPI itself or
- * options.mpi_device_pointers says no; -1 if there is no GPU, STAGED was asked for, or ctx is NULL. The same
- * on every rank. Not collective. */
+/* 1 if the MPI library moved a checked message between device buffers; 0 if it did not, or was not tried
+ * because of options.mpi_device_pointers; -1 with the engine HOST, if STAGED was asked for, or if ctx is
+ * NULL. The same on every rank. Not collective. */
 HSORT_API int hsort_mpi_takes_device_pointers(const hsort_context *ctx);
 
 #ifdef __cplusplus

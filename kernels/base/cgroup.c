@@ -117,8 +117,8 @@ static bool read_mount(char *line, const struct cgroup_kind *kind, char **top, c
     return true;
 }
 
-/* The part of `path` below `top`; NULL if `path` is not below it: a container may show another cgroup than
- * "/" as "/". */
+/* The part of `path` below `top`; NULL if `path` is not below it: a container may show as "/" a cgroup that is
+ * not "/". */
 static const char *path_below(const char *top, const char *path)
 {
     const size_t length = strcmp(top, "/") == 0 ? 0 : strlen(top);
@@ -148,7 +148,7 @@ static void visit_up(const char *root, const char *point, const char *below,
     }
 }
 
-/* Takes a mount of the kind that shows the cgroup; else any mount of the kind, which then shows what this process may see. */
+/* Takes a mount of its kind that shows the cgroup; if there is none, any mount of its kind, which shows what this process may see. */
 void cgroup_visit(const char *root, const struct cgroup_kind *kind,
                   void (*visit)(void *user, const char *directory), void *user)
 {

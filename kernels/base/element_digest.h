@@ -1,7 +1,7 @@
 /* The fingerprint of elements of any number of bytes. A leaf: every layer may include it, CUDA code too.
  *
  * An element is the set of its words of 8 bytes, each with its place. So its words can be looked at in any order, by several
- * lanes of a GPU at once. A set of words gets the fingerprint that keytype.h gives keys of 16 bytes, each here (place, word).
+ * lanes of a GPU at once. Its digest is the fingerprint that keytype.h gives keys of 16 bytes: each key is here (place, word).
  *
  *     element        abcdefghijk         11 bytes
  *     words          (0, "abcdefgh") (1, "ijk")        zeros behind the last byte

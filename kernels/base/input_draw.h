@@ -25,7 +25,7 @@
     X(INPUT_NEARLY, "nearly", ":PERMILLE", 0, 1000, -1, "sorted, but PERMILLE of 1000 keys are uniform")     \
     X(INPUT_SWAPPED, "swapped", ":PERMILLE", 0, 1000, -1, "sorted, but PERMILLE of 1000 keys change places") \
     X(INPUT_STAIRCASE, "staircase", "", 0, 0, 0, "sorted with 64 distinct values")                           \
-    X(INPUT_RUNS, "runs", ":R", 1, INT32_MAX, -1, "R ascending runs, one after the other")                  \
+    X(INPUT_RUNS, "runs", ":R", 1, INT32_MAX, -1, "R ascending runs, one after the other")                   \
     X(INPUT_IDS, "ids", "", 0, 0, 0, "0 .. COUNT - 1, shuffled")                                             \
     X(INPUT_ENTROPY, "entropy", ":K", 1, 64, -1,                                                             \
       "K random words, ANDed: each bit set with probability 2^-K")                                           \
@@ -65,7 +65,7 @@ struct input_source {
     struct input input;           /* its type is u64 if the keys are u128 */
     bool is_wide;                 /* the keys are u128: input_wide_key() */
     uint64_t base;                /* of the keys' words */
-    uint64_t values;              /* the same for everything that several keys share */
+    uint64_t values;              /* of the words of everything that several keys share */
     int half_bits[2];             /* of the low and the high half of a position, for input_shuffled() */
     struct input_mixture mixture; /* INPUT_MIXTURE */
 };
@@ -162,7 +162,8 @@ KEYTYPE_FN uint64_t input_gauss(const struct input_source *source, int64_t i)
 }
 
 /* k of 1 ... 2^20 with a probability proportional to 1/k. All octaves 2^j ... 2^(j+1) - 1 are proposed equally
- * often, and so are all k of an octave, each with 2^-j; keeping 2^j / k of the proposals makes that 1/k. */
+ * often, and so are all k of one octave, each with probability 2^-j in it. Keeping 2^j / k of the proposals makes
+ * that 1/k. */
 KEYTYPE_FN uint64_t input_zipf(const struct input_source *source, int64_t i)
 {
     enum { OCTAVES = 21 };

@@ -11,8 +11,8 @@
  * number of bits.
  *
  * The last range determines what its keys look like: any values, few values (so many repeat), or low bits that are
- * zero, one constant, or one of a few constants. Floats are ordered codes of bits, which spread over all exponents,
- * or fractions. */
+ * zero, one constant, or one of a few constants. The code of a float is either that of its bits in order, so that
+ * floats spread over all exponents, or a fraction. */
 #ifndef INPUT_MIXTURE_H
 #define INPUT_MIXTURE_H
 
@@ -173,7 +173,7 @@ KEYTYPE_FN uint64_t mixture_last(const struct input_mixture *mixture, struct mix
     }
 }
 
-/* The key of a code: the integer or fraction at its place in their order, or the float with its bits, made finite. */
+/* The key of a code: the integer or fraction at the code's place in their order, or the float with this code, made finite. */
 KEYTYPE_FN uint64_t mixture_key(const struct input_mixture *mixture, hsort_type type, uint64_t code)
 {
     if (!input_is_float(type) || !mixture->of_codes)

@@ -127,8 +127,8 @@ KEYTYPE_FN uint64_t input_f16_of_f64(uint64_t bits)
     return exponent < -24 ? 0 : (UINT64_C(1) << 52 | mantissa) >> (28 - exponent);
 }
 
-/* The float whose bits as f64 are these, positive. It is 0 or normal, as an f32 too. f32 and bf16 drop the bits that they
- * lack. */
+/* The float whose bits as f64 are these: positive, and 0 or normal, as an f32 too. f32 and bf16 drop the bits of the mantissa
+ * that they lack. */
 KEYTYPE_FN uint64_t input_key_of_f64(hsort_type type, uint64_t bits)
 {
     if (type == HSORT_F64 || bits == 0)

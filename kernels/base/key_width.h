@@ -3,7 +3,7 @@
  * KEY_WIDTH_LIST (keytype.h) is the only list of widths. Functions that exist once for each width are called by
  * KEY_CALL() and KEY_RETURN(): if one is missing for a width of the list, the call does not compile. A width that
  * is not in the list is an error of key_width_check(), which both engines call before they do anything else. So
- * the functions below never meet such a width, and do nothing for one.
+ * nothing behind this check meets such a width, and code without a case for it does nothing.
  *
  * Functions that only look at keys where they lie take the widths of KEY_COUNTED_LIST, too: they are called by
  * KEY_CALL_ANY(), and any_width_check() is their check. */
@@ -22,7 +22,7 @@ static inline hsort_status key_width_check(int key_bytes)
                : status_fail(HSORT_INTERNAL, "no kernels for keys of %d bytes", key_bytes);
 }
 
-/* The same, with keys that are counted: takes the keys of any type that there is. */
+/* The same, but keys that are counted pass, too, and so the keys of every type. */
 static inline hsort_status any_width_check(int key_bytes)
 {
     return KEY_IS_COUNTED(key_bytes) ? HSORT_OK : key_width_check(key_bytes);

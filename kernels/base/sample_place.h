@@ -20,7 +20,7 @@ KEYTYPE_FN uint64_t sample_jitter(uint64_t part)
     return input_mix(part * INPUT_GAMMA);
 }
 
-/* A rank's part of a sample. By value, to kernels. */
+/* A rank's part of a sample. Kernels get it by value. */
 struct sample_share {
     int64_t before, count; /* the rank's keys: how many are on the ranks before, and its own */
     int64_t total;         /* keys of all ranks, at least 2^log */

@@ -1,5 +1,5 @@
-/* Stores past the caches, where the machine has them: a plain store to memory that is not cached first reads the line that
- * it is about to overwrite. For much memory that is not read soon. A leaf.
+/* Stores past the caches, if the machine has such stores: a plain store to memory that is not cached first reads the line
+ * that it is about to overwrite. For much memory that is not read soon. A leaf.
  *
  *     plain store         read the line, write it in a cache, write it back later       two passes over memory
  *     past the caches     write it                                                      one */

@@ -62,7 +62,7 @@ static int64_t place_words(const struct packed_parts *parts, int64_t count)
     return words;
 }
 
-/* One packing after the other, each by all threads: blocks of a short one are few, but as many as it has. */
+/* One packing after the other, each by all threads. A short packing may have too few blocks for all of them, but is soon done. */
 static void pack_one(int threads, int key_bytes, const struct engine_packing *packing)
 {
     const void *keys = packing->from;

@@ -1,4 +1,4 @@
-/* What elements are like: whether they are in order, and which they are. Bound by the bytes that are read. */
+/* The inspection of elements: whether they are in order, and their fingerprints. Bound by the bytes that are read. */
 #include "kernels/base/element_digest.h"
 #include "kernels/cuda/engine/fields.cuh"
 #include "kernels/cuda/engine/block.cuh"

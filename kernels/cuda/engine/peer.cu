@@ -12,8 +12,8 @@
  * their end.
  *
  * From ENGINE_PEER_BYTES on, alloc() takes whole multiples of it. If an allocation ends elsewhere, copies of another process
- * read it at less than the link's rate, once kernels of that process have read or written more than its L2 cache holds
- * (mpi/measured.md). Copies in the allocation's own process are not slower. Not known why: a guess is that the allocation is
+ * read it at less than the link's rate, once kernels of that process have read or written more than the L2 cache of its GPU
+ * holds (mpi/measured.md). Copies in the allocation's own process are not slower. Not known why: a guess is that the allocation is
  * mapped in small pages.
  *
  * Only cudaMalloc memory is exported: virtual memory and pools have other handles, which must be passed as file

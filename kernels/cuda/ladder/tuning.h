@@ -238,7 +238,7 @@ enum {
  *
  *     227    H100, H200, B200. These sizes were measured there; those of the other classes are reckoned
  *     163    A100. Two tiles share a multiprocessor, and so do three buckets of wide keys
- *     96     V100, and RTX 30, 40, 50 and L40S, which have 99. Only tiles of 4-byte keys may be as large as ever: where one is
+ *     96     V100, and RTX 30, 40, 50 and L40S, which have 99. Only tiles of 4-byte keys may be as large as those of 227: where one is
  *            alone on a multiprocessor, the sizes of 163 do. Samples are sorted by half as many bins, to have more keys
  *
  * Regions are small where samples are small, so that a bucket has twenty keys of a sample or more. Classes with the same size share

@@ -2,8 +2,8 @@
  *
  * Each block makes an equal share of the output, and finds by a search where its share begins in every run.
  * From there on it needs no more searches in memory. The runs are cut into pages. The page that is due is fetched
- * next: the next page of the run whose last fetched key is the smallest, because what is fetched of no other run
- * can be used up before (forecasting). When a tile's pages are there, that smallest last key is the pivot: all keys
+ * next: the next page of the run whose last fetched key is the smallest, because the fetched keys of that run are
+ * used up first (forecasting). When a tile's pages are there, that smallest last key is the pivot: all keys
  * up to it are there too. They are the tile's outputs. Of every run except the pivot's own, a part of one page is
  * left, and is fetched again with the next tile.
  *

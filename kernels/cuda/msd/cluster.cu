@@ -17,7 +17,7 @@
  *          input alike: skewed keys, few distinct keys and all equal keys have buckets of the same sizes.
  * Barriers of the cluster, each with one trip between the blocks:
  *
- *              begun     the other blocks' shared memory is there; nobody waits, as the keys are still on their way
+ *              begun     the other blocks' shared memory is there; nobody waits, because the keys are still on their way
  *              told      the splitters are everywhere
  *              counted   the counts are everywhere; meanwhile a block puts its keys in order of their buckets
  *              scattered the keys are where their buckets begin

@@ -139,7 +139,7 @@ static __device__ void count_ends(const FIRST &coding, const S *__restrict__ key
 /* Count a block's share of keys [count], one of `blocks` shares: some whole vectors. Block 0 also counts the keys in front of all
  * vectors and behind them, which are left out if not all groups are counted. all_keys: how many keys there are up to the end of the
  * array, where another key may follow the last one that is counted. Once an ascent and a descent have been seen, nobody looks for more.
- * If groups are left out, an ascent or descent from one counted group to the next still says that all keys have one. */
+ * If groups are left out, an ascent or descent from one counted group to the next still proves that there is one among all keys. */
 template <int EVERY, int THREADS, typename K, typename FIRST, typename S, typename BUCKETS>
 static __device__ void count_share(const FIRST &coding, const S *__restrict__ keys, int64_t count,
                                    int64_t all_keys, int block, int blocks, const BUCKETS &find_buckets,

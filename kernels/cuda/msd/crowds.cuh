@@ -10,8 +10,7 @@
  * Each cut leaves about 1 / BINS of a range, so keys of 8 bytes are cut at most six times, and most often once.
  *
  * Rejected Cutting all crowds of a block together, each into as many finer bins as it has keys: every key of the block takes part in
- * every cut, although few keys are in crowds (kernels/README.md).
- *          part in every cut, though few are in crowds (kernels/README.md). */
+ *          every cut, although few keys are in crowds (kernels/README.md). */
 #ifndef CROWDS_CUH
 #define CROWDS_CUH
 

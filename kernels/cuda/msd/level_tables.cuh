@@ -155,7 +155,7 @@ struct level_tables {
     struct rest_task *rest;              /* [one for each bucket, and one for run_keys of its keys] */
     struct extents<K> extents; /* of a first level, and of the level behind it, whose pieces are their rows */
     K *samples;                          /* [segments][SAMPLE_MAX] */
-    K *sorted;                           /* [SAMPLE_MAX] the first one, sorted */
+    K *sorted;                           /* [SAMPLE_MAX] the sample of an only segment, sorted */
 };
 
 template <typename K>
@@ -171,7 +171,7 @@ struct level_plan {
     int sample_most;            /* keys of a sample at most; of an only segment no more than RANKED_SAMPLE */
     int run_keys;               /* of a bucket that is filled or copied, in one task */
     bool is_alone;              /* there is no other level, and as much scratch as it likes */
-    bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), as all others wait for it */
+    bool has_one_segment;       /* many blocks sort its sample (ranks.cuh), because all others wait for it */
     int most_buckets;           /* of a segment */
 };
 

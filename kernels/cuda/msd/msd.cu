@@ -36,8 +36,8 @@
 
 /* ---- the workspace: tables of a level | of the first level | what is left | scratch | heads, rows, extents ---- */
 
-/* The most keys of a batch that has its scratch in the workspace: as many as a batch may have at all, if their scratch is a small part
- * of the device's memory; otherwise a share of all keys. More keys never have a smaller batch. */
+/* The most keys of a batch that has its scratch in the workspace: a share of all keys; or, if that is more, as many as have their scratch
+ * in a small part of the device's memory, but no more than a batch may have at all. More keys never have a smaller batch. */
 template <typename K>
 static int64_t keys_of_batch(const struct cuda_engine *engine, int64_t count)
 {

@@ -13,8 +13,8 @@
  * With several ranks, the first level goes by a map that all of them share, its regions change ranks, and the next level takes the
  * regions as pieces in the order of the ranks (engine_pairs.h).
  *
- * Rung 7 sorts pairs that are few, pairs that are more than 4 bytes can count, and those with keys of 4 bytes, for which it has half as
- * many passes as for keys of 8. kernels/README.md has the chapter. */
+ * Rung 7 sorts pairs that are fewer than PAIR_LEVELS_LEAST or more than PAIR_LEVELS_MOST, and those with keys of 4 bytes, for which it
+ * has half as many passes as for keys of 8. kernels/README.md has the chapter. */
 #include "kernels/cuda/msd/lumps.cuh"
 #include "kernels/cuda/msd/pair_blocks.cuh"
 #include "kernels/cuda/msd/pair_onesweep.cuh"

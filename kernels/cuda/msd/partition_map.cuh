@@ -120,8 +120,8 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
 static_assert((INT64_C(2) << ENGINE_SAMPLE_LOG_MAX) * COUNTED_REGIONS <= INT32_MAX,
               "products of grow_tree()");
 
-/* Sort all of a sample by a level, and cut it. A part of the sample that one block can sort has only some keys for each region, so
- * that regions would differ by a quarter. The level rarely leaves anything. If it does, the map that exists already will do. */
+/* Sort all of a sample by a level, and cut it. A part of the sample that one block can sort has only a dozen keys or so for each region,
+ * so that regions would differ by a quarter. The level rarely leaves anything. If it does, the map that exists already will do. */
 template <typename K>
 static hsort_status cut_whole_sample(struct cuda_engine *engine, const struct level_input &input, int wanted,
                                      const struct partition_memory<K> &memory,

@@ -56,8 +56,8 @@ static __device__ uint32_t rank_by_vote(uint32_t bucket, bool exists, uint32_t *
     return is_alike ? of_first + __popc(alike & ((1u << lane) - 1)) : rank;
 }
 
-/* Rank a thread's keys. Each of buckets [KEYS] becomes a word with the key's bucket above 16 bits, and below with its rank among the
- * tile's keys of that bucket. */
+/* Rank a thread's keys. Each of buckets [KEYS] becomes a word of two halves: the key's bucket in the upper 16 bits, and below it the
+ * key's rank among the tile's keys of that bucket. */
 template <int KEYS, typename EXISTS>
 static __device__ void rank_keys(uint32_t (&buckets)[KEYS], const EXISTS &exists, uint32_t *counts)
 {

@@ -39,7 +39,7 @@ static hsort_status with_number_type(hsort_type type, F run)
     case HSORT_F64:
         return run(double());
     default:
-        return status_fail(HSORT_INTERNAL, "it cannot sort keys of type %d", (int)type);
+        return status_fail(HSORT_INTERNAL, "this library cannot sort keys of type %d", (int)type);
     }
 }
 

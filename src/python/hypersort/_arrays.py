@@ -45,7 +45,7 @@ class Array:
 
     @property
     def kind(self) -> str:
-        """The dtype in words, the same on all ranks: a key type, or a number of bytes, may belong to several dtypes."""
+        """The dtype in words. Ranks must agree on it, because one key type or size may belong to several dtypes."""
         return dtype_words(self.dtype)
 
     def empty(self, count: int, dtype: Any = None, on_host: bool = False) -> "Array":

@@ -41,7 +41,7 @@ def sort(a: Any, comm: Comm = None, *, descending: bool = False, out: Any = None
     Returns
     -------
     array
-        This rank's part of the result: `out`, or an array of the same library as `a`, in the same memory.
+        This rank's part of the result: `out`, or a new array of the library of `a`, in host or GPU memory as `a` is.
 
     Notes
     -----

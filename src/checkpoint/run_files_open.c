@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/fault.h"
+#include "kernels/base/lesser.h"
 #include "kernels/base/size_text.h"
 #include "kernels/base/status.h"
 #include "src/checkpoint/run_files_internal.h"
@@ -136,9 +137,9 @@ static hsort_status see_run(const struct run_files *files, int64_t run, bool *wh
                : status_fail(HSORT_IO, "%s: cannot be looked at: %s", path, strerror(errno));
 }
 
-/* Compare the plan with the files. A run whose file is gone or cut is made again. A file that is no run of the plan is removed, so
- * that it takes no room. A run that is made has its place where it is found: a user who resumes with one more directory, or names
- * the directories in another order, loses no run. */
+/* Compare the plan with the files. A run whose file is gone or cut is made again. Files of runs that are not made, that are not whole, or
+ * that do not lie in the place of their run are removed, so that they take no room. A run that is made has its place where it is found:
+ * a user who resumes with one more directory, or names the directories in another order, loses no run. */
 static hsort_status hold_against_files(struct run_files *files)
 {
     const int count = files->target.temporary_count;
@@ -272,8 +273,7 @@ static hsort_status take_plan(struct run_files *files, const struct written_plan
                               .element_bytes = (size_t)written->element_bytes,
                               .part_elements = written->part_elements,
                               .fence_elements = written->fence_elements};
-    const int64_t parts =
-        written->elements / written->part_elements + (written->elements % written->part_elements > 0);
+    const int64_t parts = divide_up(written->elements, written->part_elements);
     plan->runs = fault_hit(FAULT_ALLOC) ? NULL : calloc(2 * (size_t)parts + 1, sizeof *plan->runs);
     files->run = calloc((size_t)parts + 1, sizeof *files->run);
     files->place = calloc((size_t)parts + 1, sizeof *files->place);

@@ -1,5 +1,6 @@
 #include "src/command/plan_rates.h"
 #include <stdio.h>
+#include "kernels/base/lesser.h"
 
 enum { RANKS_PER_NODE = 8 }; /* unless told otherwise */
 
@@ -31,7 +32,7 @@ hsort_status plan_rates_take(const struct cli_options *options, hsort_rates *rat
 int plan_ranks_per_node(const struct cli_options *options, int ranks)
 {
     if (options->nodes > 0)
-        return ranks / options->nodes + (ranks % options->nodes != 0);
+        return (int)divide_up(ranks, options->nodes);
     return options->ranks_per_node > 0 ? options->ranks_per_node : RANKS_PER_NODE;
 }
 

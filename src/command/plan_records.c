@@ -1,6 +1,7 @@
 #include "src/command/plan_records.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include "kernels/base/lesser.h"
 #include "src/command/json.h"
 #include "src/command/plan_disk.h"
 #include "src/command/plan_rates.h"
@@ -44,7 +45,7 @@ int plan_deal_reads(const struct cli_options *options)
 /* The records of the rank that has most. */
 static int64_t most_records(const struct records_plan *plan, int ranks)
 {
-    return plan->file.count / ranks + (plan->file.count % ranks != 0);
+    return divide_up(plan->file.count, ranks);
 }
 
 /* The calls of the sort: records_calls.c. */

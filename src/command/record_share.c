@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "src/command/launch.h"
 
 struct record_part {
@@ -104,7 +105,7 @@ static hsort_status look_at_part(struct record_look *look, int64_t record, size_
 static hsort_status look_at_bytes(struct record_look *look, int64_t at, size_t bytes, const char *from)
 {
     const int64_t width = (int64_t)look->record_bytes, end = at + (int64_t)bytes;
-    const int64_t first = at / width + (at % width != 0), last = end / width; // whole records
+    const int64_t first = divide_up(at, width), last = end / width;           // whole records
     if (first > last)                                                         // not even one border
         return look_at_part(look, at / width, (size_t)(at % width), bytes, from);
     const size_t head = (size_t)(first * width - at), tail = (size_t)(end - last * width);

@@ -60,7 +60,7 @@ static void lay_out(struct element_check *c)
     }
 }
 
-/* Find how many elements are looked at at a time: fewer if there is less memory. Not collective. */
+/* Find how many elements a piece has: fewer if there is less memory. Not collective. */
 static hsort_status plan_check_pieces(struct element_check *c)
 {
     hsort_context *ctx = c->order.ctx;

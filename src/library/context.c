@@ -295,7 +295,7 @@ static hsort_status open_exchanges(hsort_context *ctx)
 static hsort_status open_transport(hsort_context *ctx)
 {
     const hsort_options *o = &ctx->options;
-    // A limited host engine counts as a device whose memory MPI does not take; then transports need none of it.
+    // A limited host engine counts as a device whose memory MPI does not take, so that transports need none of it.
     const bool is_device = hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && o->device_memory_limit > 0;
     const struct transport_options wanted = {.transport = is_device && o->transport == HSORT_TRANSPORT_AUTO
                                                               ? HSORT_TRANSPORT_STAGED

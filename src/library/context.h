@@ -15,7 +15,7 @@
 /* What a context keeps engine memory for. */
 enum kept {
     KEPT_KEYS, /* keys of a sort; in an exchange of pairs, what no other rank sees */
-    KEPT_SCRATCH, /* scratch of a sort; in an exchange of pairs, what other ranks see; pieces of what no engine reaches */
+    KEPT_SCRATCH, /* scratch of a sort; in an exchange of pairs, what other ranks see; pieces of arrays out of the engine's reach */
     KEPT_WORKSPACE, /* of the local sort */
     KEPT_CODES,     /* of elements: element_order.c */
     KEPT_SLICE,     /* of elements on their way: element_carry() */
@@ -53,7 +53,7 @@ struct hsort_context {
         double seconds[HSORT_PHASES];
         hsort_stats sorts; /* of the sorts inside, added up */
     } call; /* a call on elements under way: what this rank has done in it */
-    hsort_context *on_host; /* of a last try (host_call.h) that has lost the other ranks; else NULL */
+    hsort_context *on_host; /* of a call in host memory (host_call.h) that has lost the other ranks; else NULL */
     bool tries_again;       /* a second try (host_call.h) is under way */
     char error[CONTEXT_ERROR_BYTES]; /* of the last call that failed, "" if none did */
 };

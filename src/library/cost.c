@@ -28,7 +28,7 @@ enum {
     COLLECTIVES_AROUND = 3, // of direct, beside the rounds of its splitters: ties, counts, all is well
     COLLECTIVES_IN_ROUND = 2,
     RUNS_IN_PASS = 16, // that an engine merges in one pass
-    FEW = 4,           // a part of a round's pairs: the others need not wait for what fewer pairs do
+    FEW = 4,           // what at most one in FEW of a round's pairs does, the others need not wait for
     WORDS_PER_PROBE =
         6, // that pass a rank: two of the probe, two sums, and the sums once more on their way back
 };

@@ -25,7 +25,8 @@ enum {
 };
 /* The part of a sort that this is: a count and one of two passes, with more digits than usual. */
 static const double BEFORE_KEYS_MOVE = 3.0 / 8;
-/* The largest of 256 gaps between uniform keys has this many bits more than an average gap: whole bits, so half a bit is rounding. */
+/* The largest of 256 gaps between uniform keys is 6.1 times an average gap, so it has log2(6.1) = 2.6 bits more; rounding up to whole bits
+ * adds half a bit. */
 static const double WIDEST_OF_BLOCK_BITS = 3.1;
 /* The part of the shorter of a batch's two times that the longer does not hide: slots are few, and each waits for the other at times. */
 static const double NOT_HIDDEN = 0.1;
@@ -96,7 +97,8 @@ static double moving_seconds(const hsort_rates *rates, const struct moved_shard 
     return rates->link == HSORT_TRANSPORT_IPC ? larger(near, far) : near + far;
 }
 
-/* Batch `number` as a part of a shard, of which `rest` is left: whole regions, as many as have pieces. */
+/* Batch `number` as a part of a shard, of which `rest` is left: whole regions. Each has a piece of every rank, and a batch has at most
+ * ENGINE_PIECES_MAX pieces. */
 static double batch_share(const struct cost_network *n, const struct shard_size *s, int number, double rest)
 {
     const double region = region_share(n), most = (double)batch_keys_at_most(n->size, s->capacity, number) / (double)s->capacity;

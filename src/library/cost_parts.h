@@ -3,6 +3,7 @@
 #define COST_PARTS_H
 
 #include <stdbool.h>
+#include "kernels/base/lesser.h"
 #include "src/library/cost.h"
 
 struct shard_size {
@@ -14,7 +15,7 @@ struct shard_size {
 static inline struct shard_size shard_size_of(int size, int key_bytes, int64_t total)
 {
     struct shard_size s = {.key_bytes = key_bytes, .total = total};
-    s.capacity = total / size + (total % size != 0);
+    s.capacity = divide_up(total, size);
     s.shard_bytes = (double)s.capacity * key_bytes;
     return s;
 }

@@ -31,9 +31,9 @@
  *     cut 2                                [range  ]           read as a whole
  *
  * If memory does not hold the ranges of one cut, as with many runs or wide elements, they are narrowed first (disk_look.h). For each
- * cut two blocks of each run are read, a few more in all, or fewer. *Rejected:* each rank reads the ranges of a share of the runs, and
- * ranks then find the cuts together. That takes two messages for each round of every few cuts, as many cuts as have ranges that fit
- * memory. */
+ * cut about two blocks of each run are read. *Rejected:* each rank reads the ranges of a share of the runs, and ranks then find the cuts
+ * together. Only as many cuts as have ranges that fit memory could then be searched for at a time, and each round of such a search takes
+ * two messages. */
 #include "src/library/disk_cuts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,10 +41,10 @@
 #include "src/library/disk_look.h"
 #include "src/library/disk_plan.h"
 
-/* How many cuts are searched for together: an eighth of all, because each time takes messages, or must wake threads, */
+/* How many cuts are searched for together: an eighth of all, because each time takes messages, or must wake threads. */
 enum {
     TIMES = 8,
-    FENCE_CUTS_LEAST = 32, /* within these limits, because tables grow with it */
+    FENCE_CUTS_LEAST = 32, /* these are limits to that number, because tables grow with it */
     CUTS_LEAST = 8,
     CUTS_MOST = 32
 };
@@ -67,14 +67,14 @@ struct disk_cuts {
     struct disk_look look; /* how they are read */
 
     int64_t first, runs;  /* this rank's share of the runs */
-    char *fences;         /* of these, or their codes; owned */
+    char *fences;         /* of these runs, or the fences' codes; owned */
     char **fence;         /* [runs] where the fences of each begin */
     int64_t *fence_count; /* [runs] */
     int64_t *position;    /* [2 * borders] in fences: lower ones, then upper ones */
     int64_t *fence_cut;   /* [2 * borders * runs] */
     struct run_cuts *fence_tables;
 
-    int64_t first_border, own_borders; /* its share of the borders */
+    int64_t first_border, own_borders; /* this rank's share of the borders */
     int *out_lengths, *out_places;     /* [size] of what ranks send each other */
     int *in_lengths, *in_places;       /* [size] */
     int64_t *received;                 /* [own_borders * parts] */
@@ -141,7 +141,7 @@ static int own_cuts_at_once(int64_t own_borders)
 size_t disk_cuts_bytes(int64_t parts, int size)
 {
     enum { OF_ALL = 1, OF_OWN = 5 };
-    const int64_t own = pass_parts(parts, size);
+    const int64_t own = divide_up(parts, size);
     return (size_t)(parts * (OF_ALL * parts + OF_OWN * own)) * sizeof(int64_t) +
            run_cuts_bytes(size, own, fence_cuts_at_once(parts - 1)) +
            run_cuts_bytes(1, parts, own_cuts_at_once(own));
@@ -191,7 +191,7 @@ static hsort_status make_cut_tables(struct disk_cuts *c)
                            (long long)plan->parts);
     set_lengths(c);
     TRY(run_cuts_open(c->comm, c->runs, fence_cuts_at_once(c->borders), &c->fence_tables));
-    return run_cuts_open(&c->alone, plan->parts, own_cuts_at_once(pass_parts(plan->parts, c->comm->size)),
+    return run_cuts_open(&c->alone, plan->parts, own_cuts_at_once(divide_up(plan->parts, c->comm->size)),
                          &c->tables);
 }
 
@@ -220,7 +220,8 @@ static bool keeps_codes(const struct disk_cuts *c)
     return disk_cuts_fence_bytes(c->plan->element_bytes) != c->plan->element_bytes;
 }
 
-/* Among equal elements fences decide which is first, and no check of the result would see that fences are damaged. */
+/* Read the fences of a run, and compare their checksum. Fences decide which of several equal elements is first, and no check of the result
+ * would see that they are damaged. */
 static hsort_status load_fences(const struct disk_cuts *c, int64_t run, char *to)
 {
     const int64_t number = c->first + run;
@@ -286,7 +287,7 @@ static hsort_status cut_fences(struct disk_cuts *c)
         all += plan_fences(plan, run);
     for (int64_t border = 0; border < c->borders; border++) {
         const int64_t at = (border + 1) * plan->part_elements;
-        const int64_t upper = pass_parts(at, plan->fence_elements) + plan->parts;
+        const int64_t upper = divide_up(at, plan->fence_elements) + plan->parts;
         c->position[border] = at / plan->fence_elements < all ? at / plan->fence_elements : all;
         c->position[c->borders + border] = upper < all ? upper : all;
     }
@@ -512,7 +513,7 @@ static hsort_status find_cuts(struct disk_cuts *c, int64_t *cuts)
     TRY(comm_agree(comm, read_fences(c)));
     TRY(comm_agree(comm, cut_fences(c)));
     TRY(comm_agree(comm, set_ranges(c)));
-    int64_t *const found = c->received; // its ranges lie in `begin` and `end` by now
+    int64_t *const found = c->received; // free: the ranges that came lie in `begin` and `end` by now
     TRY(comm_agree(comm, cut_windows(c, found)));
     return comm_agree(comm, gather_cuts(c, found, cuts));
 }

@@ -1,3 +1,4 @@
+#include "kernels/base/lesser.h"
 #include "src/library/disk_forecast.h"
 #include "kernels/engine.h"
 #include "src/library/element_call.h"
@@ -5,7 +6,7 @@
 #include "src/library/pass_sort.h"
 #include "src/library/sort_memory.h"
 
-/* The local sort on a GPU takes workspace for one in so many keys. */
+/* The workspace of the local sort on a GPU is one part in so many of the keys' bytes. */
 enum { GPU_WORKSPACE_PART = 28 };
 
 /* What is to be sorted, and where: on the host engine, or on a GPU, which need not be here. */
@@ -67,7 +68,7 @@ static hsort_status keys_need_disk(struct planned_sort *sort, bool *needs)
 static hsort_status elements_need_disk(struct planned_sort *sort, struct disk_forecast *forecast)
 {
     const struct disk_question *q = sort->question;
-    const int64_t capacity = pass_parts(q->count, q->ranks);
+    const int64_t capacity = divide_up(q->count, q->ranks);
     const size_t share = (size_t)capacity * q->out_bytes;
     const int bits = sort->key_bits + element_position_bits(q->count);
     const struct element_sizes sizes = {.ranks = q->ranks,

@@ -109,16 +109,16 @@ static int64_t count_ranges(const struct samples *s)
     return count;
 }
 
-/* Choose how far samples are apart, and how they are read. There is memory for all of them; each range may have one more. */
+/* Choose how far samples are apart, and how they are read. All of them fit memory, with one more for each range. */
 static void choose_step(struct samples *s, int64_t elements)
 {
     const int64_t parts = s->look->plan->parts, width = (int64_t)s->look->plan->element_bytes;
     const int64_t fit = (int64_t)(s->look->bytes / 2 / sizeof *s->code), least = LEAST_SAMPLES * parts;
     const int64_t most = (fit > least ? fit : least) - parts, few = (LONE_SAMPLES - 1) * parts;
-    s->step = pass_parts(elements, most);
+    s->step = divide_up(elements, most);
     s->alone = s->step > PIECE_BYTES / width || elements / parts > STREAM_BYTES / width;
-    if (s->alone && s->step < pass_parts(elements, few))
-        s->step = pass_parts(elements, few);
+    if (s->alone && s->step < divide_up(elements, few))
+        s->step = divide_up(elements, few);
 }
 
 static hsort_status read_samples_of(const struct samples *s, int64_t run)
@@ -156,7 +156,7 @@ static hsort_status read_samples(struct samples *s)
     int64_t all = 0;
     for (int64_t run = 0; run < parts; run++) {
         s->first[run] = all;
-        s->count[run] = s->count[parts + run] = pass_parts(s->end[run] - s->begin[run], s->step);
+        s->count[run] = s->count[parts + run] = divide_up(s->end[run] - s->begin[run], s->step);
         all += s->count[run];
     }
     s->code = fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)(all + 1) * sizeof *s->code);
@@ -187,7 +187,7 @@ static hsort_status narrow_by_samples(struct samples *s, struct run_cuts *tables
     for (int64_t run = 0; run < parts; run++)
         all += s->count[run];
     const int64_t position[] = {int64_clamp(rest / step, 0, all),
-                                int64_clamp(pass_parts(rest, step) + (step > 1 ? parts : 0), 0, all)};
+                                int64_clamp(divide_up(rest, step) + (step > 1 ? parts : 0), 0, all)};
     TRY(run_cuts_find_within(tables, &set, position, 2, s->none, s->count, s->cut));
     for (int64_t run = 0; run < parts; run++) {
         const int64_t begin = s->begin[run], end = s->end[run], before = s->cut[run],

@@ -1,5 +1,5 @@
 /* How runs in a store (run_store.h) are looked at to cut them: by several threads, and, if more of them lies between fences
- * than memory holds, by the codes of keys here and there. For disk_cuts.c alone. */
+ * than memory holds, by samples, the codes of some of their keys. For disk_cuts.c alone. */
 #ifndef DISK_LOOK_H
 #define DISK_LOOK_H
 

@@ -45,8 +45,8 @@ struct disk_passes {
     struct pipeline pipeline;
 };
 
-/* A collective call of the store has ended, and all ranks have its status. Let the ranks that failed, which know its line, share
- * that with all. Collective. */
+/* A collective call of the store has ended, and all ranks have its status. Only ranks that failed have the line that says why: let all
+ * ranks have it. Collective. */
 static hsort_status share_line(struct disk_passes *p, hsort_status status)
 {
     if (status != HSORT_OK)
@@ -127,7 +127,7 @@ static void free_disk_passes(struct disk_passes *p)
 
 /* ---- one part through the pipeline --------------------------------------------------------------------- */
 
-/* Keep of a verifier what it has seen of a whole part. */
+/* Keep what a verifier has seen of a whole part. */
 static void take_facts(const struct verifier *seen, struct run_facts *facts)
 {
     *facts = (struct run_facts){.is_made = 1,

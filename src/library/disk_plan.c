@@ -34,7 +34,7 @@ static size_t bytes_for_slots(const struct disk_sizes *sizes)
 /* Elements from one fence to the next, at least. */
 static int64_t least_distance(size_t element_bytes)
 {
-    const int64_t elements = pass_parts(FENCE_BYTES, (int64_t)element_bytes);
+    const int64_t elements = divide_up(FENCE_BYTES, (int64_t)element_bytes);
     return elements > FENCE_ELEMENTS ? elements : FENCE_ELEMENTS;
 }
 
@@ -45,8 +45,8 @@ static hsort_status slot_bytes_of(const struct disk_sizes *sizes, int64_t elemen
     TRY(sizes->workspace(sizes->workspace_user, elements, &workspace_bytes));
     *bytes = PASS_SLOTS * pass_slot_bytes(elements, sizes->element_bytes) + workspace_bytes;
     if (sizes->on_host)
-        *bytes += disk_cuts_bytes(pass_parts(sizes->elements, elements), sizes->ranks) +
-                  (size_t)pass_parts(elements, least_distance(sizes->element_bytes)) *
+        *bytes += disk_cuts_bytes(divide_up(sizes->elements, elements), sizes->ranks) +
+                  (size_t)divide_up(elements, least_distance(sizes->element_bytes)) *
                       sizes->element_bytes; // fences of the run that goes out
     return HSORT_OK;
 }
@@ -73,7 +73,7 @@ static hsort_status fail_lacking(const struct disk_sizes *sizes, size_t bytes)
 
 hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements)
 {
-    const int64_t least = pass_parts(sizes->elements, DISK_PARTS_MAX);
+    const int64_t least = divide_up(sizes->elements, DISK_PARTS_MAX);
     const size_t have = bytes_for_slots(sizes);
     size_t need, least_need = SIZE_MAX;
     // Few runs make long pieces. A slot may be longer than a rank's share, because parts of an earlier call, on fewer ranks, may be
@@ -95,24 +95,22 @@ hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements
 static int64_t fence_distance(const struct disk_sizes *sizes, const struct run_plan *plan)
 {
     const size_t most = sizes->memory_bytes / FENCE_SHARE, bytes = disk_cuts_fence_bytes(plan->element_bytes);
-    const int64_t runs = pass_parts(plan->parts, sizes->ranks);
+    const int64_t runs = divide_up(plan->parts, sizes->ranks);
     int64_t step = least_distance(plan->element_bytes);
-    while (step < plan->part_elements &&
-           (size_t)(runs * pass_parts(plan->part_elements, step)) * bytes > most)
+    while (step < plan->part_elements && (size_t)(runs * divide_up(plan->part_elements, step)) * bytes > most)
         step *= 2;
     return step;
 }
 
 void disk_plan_parts(const struct disk_sizes *sizes, int64_t most_elements, struct run_plan *plan)
 {
-    const int64_t fewest =
-        pass_parts(pass_parts(sizes->elements, most_elements), sizes->ranks) * sizes->ranks;
+    const int64_t fewest = divide_up(divide_up(sizes->elements, most_elements), sizes->ranks) * sizes->ranks;
     const int64_t wanted =
         lesser(sizes->wanted_parts > fewest ? sizes->wanted_parts : fewest, DISK_PARTS_MAX);
     *plan = (struct run_plan){
         .elements = sizes->elements, .element_bytes = sizes->element_bytes, .most_elements = most_elements};
-    plan->part_elements = lesser(pass_parts(plan->elements, wanted), most_elements);
-    plan->parts = pass_parts(plan->elements, plan->part_elements);
+    plan->part_elements = lesser(divide_up(plan->elements, wanted), most_elements);
+    plan->parts = divide_up(plan->elements, plan->part_elements);
     plan->fence_elements = fence_distance(sizes, plan);
 }
 
@@ -123,7 +121,7 @@ int64_t plan_part_count(const struct run_plan *plan, int64_t part)
 
 int64_t plan_fences(const struct run_plan *plan, int64_t run)
 {
-    return pass_parts(plan_part_count(plan, run), plan->fence_elements);
+    return divide_up(plan_part_count(plan, run), plan->fence_elements);
 }
 
 int64_t plan_run_bytes(const struct run_plan *plan, int64_t run)

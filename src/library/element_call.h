@@ -23,7 +23,7 @@ struct element_extent {
     const void *array;
     size_t bytes;
     bool written;
-    int in_place; /* where in the list the input is that it may be, as a whole; that is then written, too. -1: none */
+    int in_place; /* index in the list of the input that this may be, as a whole, and which is then written, too. -1: none */
 };
 
 /* Do arrays [count] keep clear of each other where they must? Not collective. Errors HSORT_ARGUMENT, which names two that do not. */

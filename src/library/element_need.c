@@ -1,5 +1,6 @@
 #include "src/library/element_need.h"
 #include "kernels/base/key_width.h"
+#include "kernels/base/lesser.h"
 #include "mpi/exchange/element_gather.h"
 #include "src/library/pass_plan.h"
 
@@ -14,7 +15,7 @@ static size_t round_bytes(const struct element_sizes *sizes)
 }
 
 /* Bytes to carry elements, or the words between two rounds and the keys after them; and before that the positions of either.
- * At most all that a rank brings or gets goes between two ranks of a sort. */
+ * In a sort, at most all that a rank brings or gets goes from one rank to another. */
 static hsort_status carry_bytes(const struct element_sizes *sizes, element_workspace_fn workspace, void *user,
                                 size_t *bytes, size_t *slice)
 {
@@ -35,7 +36,7 @@ static hsort_status carry_bytes(const struct element_sizes *sizes, element_works
 hsort_status element_need_find(const struct element_sizes *sizes, element_workspace_fn workspace, void *user,
                                struct element_need *need)
 {
-    const int64_t capacity = pass_parts(sizes->total, sizes->ranks);
+    const int64_t capacity = divide_up(sizes->total, sizes->ranks);
     const size_t width = (size_t)sizes->code_bytes;
     size_t carry;
     TRY(workspace(user, sizes->rung, sizes->code_bytes, capacity, &need->workspace));

@@ -40,7 +40,7 @@ hsort_status element_need_find(const struct element_sizes *sizes, element_worksp
 /* Bytes that a gather by an index of so many entries takes on a rank, beside the arrays. Pure. */
 size_t element_need_of_gather(int ranks, int64_t entries, size_t element_bytes);
 
-/* All of it. Pure. */
+/* All bytes of a need. Pure. */
 size_t element_need_bytes(const struct element_need *need);
 
 #endif

@@ -5,7 +5,7 @@
  *     carrying    of several ranks, the lists of element_gather.h and two slices
  *     pairs       of a rank alone whose values travel with their keys: no codes and no index, but the workspace of that
  *
- * is compared with what there is, including what nobody uses. The estimate is rather too large, because two passes sort as well.
+ * is compared with what there is, including what nobody uses. The estimate is rather too large than too small: two passes sort as well.
  *
  * Elements of several columns are joined and taken apart by the functions of two streams (key_stream.h), on the way
  * between the caller's memory and pinned slots. */
@@ -122,7 +122,7 @@ static hsort_status find_spaces(const struct element_order *order, struct elemen
     return HSORT_OK;
 }
 
-/* Of array_bytes() those that the caller has in engine memory already. */
+/* The part of array_bytes() that the caller has in engine memory already. */
 static size_t near_bytes(const struct element_order *order, const struct element_columns *columns)
 {
     size_t bytes = 0;

@@ -21,10 +21,10 @@ struct key_stream {
     /* The first keys are about to be moved. Collective. */
     void (*begin)(void *user);
 
-    /* The first `done` of this rank's keys are through: shall more follow? With a store, `done` is as large a part of the
-     * rank's share as is through of all keys, whichever rank did it, also before this call. Called by the thread that sorts,
-     * before each part. If `together`, all ranks ask at the same step and want one answer, and the call is collective;
-     * otherwise it is not. */
+    /* The first `done` of this rank's keys are through: shall more follow? With a store, `done` is a part of this rank's
+     * share: the part that is through of all keys, whichever rank did it, also before this call. Called by the thread that
+     * sorts, before each part. If `together`, all ranks ask at the same step and want one answer, and the call is
+     * collective; otherwise it is not. */
     bool (*next)(void *user, int64_t done, bool together);
 
     /* engine_transfer.move: `at` counts bytes from this rank's first key on. Any thread. */

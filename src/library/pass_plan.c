@@ -1,23 +1,21 @@
 #include "src/library/pass_plan.h"
 #include "kernels/base/lesser.h"
 #include "kernels/engine.h"
+#include "mpi/exchange/piece_messages.h"
 #include "mpi/exchange/run_cuts.h"
-
-int64_t pass_parts(int64_t count, int64_t part)
-{
-    return count / part + (count % part != 0);
-}
 
 size_t pass_slot_bytes(int64_t elements, size_t element_bytes)
 {
     return bytes_rounded_up((size_t)elements * element_bytes, ENGINE_ALIGNMENT);
 }
 
-size_t pass_table_bytes(int ranks, int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments)
+size_t pass_bytes_beside_runs(int ranks, int64_t own_runs, int64_t own_segments, int64_t runs,
+                              int64_t segments, size_t slot_bytes)
 {
     const int64_t told = ranks > 1 ? (own_segments + 1) * runs : 0;
+    const size_t messages = ranks > 1 ? PIECE_BUFFERS * piece_buffer_bytes(slot_bytes) : 0;
     return (size_t)((segments + 1) * own_runs + told) * sizeof(int64_t) +
-           run_cuts_bytes(ranks, own_runs, RUN_CUTS_AT_ONCE);
+           run_cuts_bytes(ranks, own_runs, RUN_CUTS_AT_ONCE) + messages;
 }
 
 /* Bytes of all slots and the workspace for them. */
@@ -33,9 +31,9 @@ static hsort_status pass_bytes(int64_t elements, size_t element_bytes, pass_work
 hsort_status pass_slot_find(int64_t most, size_t element_bytes, size_t engine_bytes,
                             pass_workspace_fn workspace, void *user, int64_t *elements, size_t *bytes)
 {
-    const int64_t least = pass_parts(most, PASS_RUNS_MAX);
-    const int64_t wanted = pass_parts(most, PASS_RUNS_WANTED);
-    const int64_t enough = pass_parts(PASS_SLOT_BYTES_MIN, (int64_t)element_bytes);
+    const int64_t least = divide_up(most, PASS_RUNS_MAX);
+    const int64_t wanted = divide_up(most, PASS_RUNS_WANTED);
+    const int64_t enough = divide_up(PASS_SLOT_BYTES_MIN, (int64_t)element_bytes);
     const int64_t fit = (int64_t)(engine_bytes / PASS_SLOTS / element_bytes);
     int64_t slot = wanted > enough ? wanted : enough;
     slot = slot < most ? slot : most;

@@ -17,15 +17,14 @@ enum {
     PASS_SLOT_BYTES_MIN = 64 << 20 /* unless memory lacks: with less, steps are too short to keep the link busy */
 };
 
-/* Bytes of a rank's tables of cuts: where each segment of all ranks begins in the rank's own runs; with several ranks, where each of
- * its own segments begins in the runs of all ranks; and what the search takes. Pure. */
-size_t pass_table_bytes(int ranks, int64_t own_runs, int64_t own_segments, int64_t runs, int64_t segments);
+/* Host memory of a rank beside its runs. Tables of cuts: where each segment of all ranks begins in the rank's own runs; with several ranks,
+ * where each of its own segments begins in the runs of all ranks; and what the search takes. With several ranks also the buffers of
+ * messages, for slots of slot_bytes. Pure. */
+size_t pass_bytes_beside_runs(int ranks, int64_t own_runs, int64_t own_segments, int64_t runs,
+                              int64_t segments, size_t slot_bytes);
 
 /* Bytes of workspace that a sort of `elements` with as many elements of scratch needs. */
 typedef hsort_status (*pass_workspace_fn)(void *user, int64_t elements, size_t *bytes);
-
-/* How many parts of at most `part` elements are in `count`. Pure. */
-int64_t pass_parts(int64_t count, int64_t part);
 
 /* Bytes of a slot for `elements`, rounded up so that slots lie aligned one behind the other. Pure. */
 size_t pass_slot_bytes(int64_t elements, size_t element_bytes);

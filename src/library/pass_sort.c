@@ -105,7 +105,7 @@ static void point_pass_fields(const struct pass_elements *elements, const void *
     }
 }
 
-/* As sort_by_fields(), but by one word of the keys' codes. For that these lie where the other codes are made later. */
+/* As sort_by_fields(), but by one word of the keys' codes. These lie in the place of the other codes until the sort takes it for scratch. */
 static hsort_status sort_by_word(const struct pass_sort *sort, const struct slot_codes *codes, int64_t slot,
                                  int word, const void *from, void *to, int64_t count)
 {

@@ -42,7 +42,7 @@ hsort_status pass_sort_workspace(void *pass_sort, int64_t slot, size_t *bytes);
  * Errors: the engine's. */
 hsort_status pass_take_slots(const struct pass_sort *sort, int64_t slot, char **slots);
 
-/* Free them. If they are NULL, nothing is freed, because ranks may not have unmapped it. Not collective. */
+/* Free what pass_take_slots() took. If slots are NULL, nothing is freed, because ranks may not have unmapped it. Not collective. */
 void pass_give_slots(const struct pass_sort *sort, char **slots);
 
 /* Sort elements [count], the caller's bits before and after, with the context's workspace. Stable, unless they are

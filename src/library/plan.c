@@ -1,10 +1,10 @@
 /* What a sort would cost: the public functions, which check their arguments and ask the model of cost.h. They need no context. */
 #include <math.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "mpi/exchange/exchange.h"
 #include "mpi/exchange/batch_plan.h"
 #include "mpi/exchange/column_messages.h"
-#include "mpi/exchange/piece_messages.h"
 #include "src/library/context_memory.h"
 #include "src/library/cost.h"
 #include "src/library/narrow_counts.h"
@@ -80,7 +80,8 @@ static hsort_status planned_workspace(void *planned_slot, int64_t keys, size_t *
     return HSORT_OK;
 }
 
-/* Plan two passes if one takes more engine memory than the rates say there is. A rank alone needs its keys and a 64th of them. */
+/* Plan two passes if one takes more engine memory than the rates say there is. A rank alone needs its keys, and
+ * scratch and workspace for a 64th of them. */
 static hsort_status plan_passes(const hsort_rates *rates, const struct cost_network *network, int64_t count,
                                 int key_bytes, double fraction, hsort_plan_result *plan)
 {
@@ -104,13 +105,11 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
     plan->engine_bytes = (double)(elements > 0 ? bytes : free_bytes_for(bytes));
     if (elements == 0)
         return HSORT_OK;
-    plan->runs = plan->segments = pass_parts(plan->shard_capacity, elements);
+    plan->runs = plan->segments = divide_up(plan->shard_capacity, elements);
     const int64_t runs = plan->runs, all = runs * network->size;
     plan->host_bytes =
-        plan->shard_bytes + (double)pass_table_bytes(network->size, runs, runs, all, all) +
-        (network->size > 1
-             ? (double)(PIECE_BUFFERS * piece_buffer_bytes(pass_slot_bytes(elements, (size_t)key_bytes)))
-             : 0);
+        plan->shard_bytes + (double)pass_bytes_beside_runs(network->size, runs, runs, all, all,
+                                                           pass_slot_bytes(elements, (size_t)key_bytes));
     plan->two_passes = cost_two_passes(network, rates, key_bytes, count, plan->runs);
     plan->two_passes_crossing = cost_crossing(network, key_bytes, count, HSORT_EXCHANGE_AUTO);
     return HSORT_OK;
@@ -143,7 +142,8 @@ static double exchange_memory(const hsort_plan_result *plan, int ranks, bool pac
 }
 
 /* Choose the exchange, and the engine memory of the sort. If there is room for the other exchanges but not for partition, one of the
- * others runs. Without room for them, direct does not pack, and partition leaves no gaps behind buckets. */
+ * others runs. If there is no room for what direct packs in, it does not pack; if there is none for gaps behind regions, partition leaves
+ * none. */
 static void plan_exchange(const hsort_rates *rates, int ranks, bool packs, int key_bytes, double fraction,
                           hsort_plan_result *plan)
 {
@@ -165,7 +165,7 @@ static hsort_status make_plan(const hsort_rates *rates, int ranks, int ranks_per
 {
     struct cost_network network;
     TRY(cost_network_count(ranks, ranks_per_node, &network));
-    *plan = (hsort_plan_result){.shard_capacity = count / ranks + (count % ranks != 0)};
+    *plan = (hsort_plan_result){.shard_capacity = divide_up(count, ranks)};
     plan->shard_bytes = plan->caller_bytes = (double)plan->shard_capacity * key_bytes;
     if (KEY_IS_COUNTED(key_bytes)) {
         plan_counted(rates, &network, count, key_bytes, plan);

@@ -23,7 +23,7 @@ static void populate(char *memory, size_t bytes, int threads)
 #endif
 }
 
-/* In huge pages where there are some. */
+/* Allocate memory, in huge pages where there are some, and have its pages cleared. */
 static void *alloc_pages(size_t bytes, int threads)
 {
     if (fault_hit(FAULT_ALLOC))

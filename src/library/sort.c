@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <string.h>
 #include "kernels/base/key_width.h"
+#include "kernels/base/lesser.h"
 #include "mpi/exchange/packed_paths.h"
 #include "mpi/exchange/rebalance.h"
 #include "src/library/narrow_sort.h"
@@ -99,7 +100,7 @@ static hsort_status agree_on_plan(struct sort *s)
     if (ctx->want_offset[comm->size] != s->total)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",
                                             (long long)s->total, (long long)ctx->want_offset[comm->size]));
-    s->room = s->capacity = s->total / comm->size + (s->total % comm->size != 0);
+    s->room = s->capacity = divide_up(s->total, comm->size);
     for (int rank = 0; rank <= comm->size; rank++) {
         // Cannot overflow: counts are limited so that one capacity more per rank still fits.
         const int64_t at = rank * s->capacity;

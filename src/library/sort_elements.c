@@ -11,7 +11,7 @@ struct element_sort {
     size_t element_bytes;
     const void *keys;     /* of pairs: the caller's; NULL: in the records */
     void *keys_out;       /* or NULL */
-    const void *elements; /* the caller's, before and after; the same of a sort in place */
+    const void *elements; /* the caller's array, and the one for the result; in place both are the same */
     void *elements_out;
     bool travel; /* elements travel with their keys, on a rank alone */
     struct element_array loaded_keys, loaded, keys_room, index, room;

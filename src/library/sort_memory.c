@@ -2,7 +2,6 @@
 #include "src/library/sort_memory.h"
 #include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
-#include "mpi/exchange/piece_messages.h"
 #include "src/library/disk_plan.h"
 #include "src/library/narrow_counts.h"
 
@@ -51,7 +50,7 @@ static hsort_status check_node_memory(const struct sort *s, const struct memory_
  * changes sides, and should fit. */
 static int64_t scratch_for_chunks(const struct sort *s, int chunks)
 {
-    const int64_t part = pass_parts(s->room, chunks);
+    const int64_t part = divide_up(s->room, chunks);
     return chunks == 1 ? part : part + part / 64;
 }
 
@@ -184,7 +183,7 @@ static hsort_status lacks_memory(const struct sort *s, bool *lacks)
         return HSORT_OK;
     TRY(context_engine_bytes(s->ctx, &bytes));
     // A limit counts exactly the bytes asked for. Of free memory the last part is not counted on (usable_bytes()), as long as there is
-    // another way.
+    // another way. If the caller lends a buffer, this holds for a limit, too: sort_reserve() counts in the same way then.
     const bool exact = s->ctx->options.device_memory_limit > 0 && !lends(s);
     *lacks = memory_need_bytes(&need) > (exact ? bytes : usable_bytes(bytes));
     if (!*lacks || !comm_is_alone(&s->ctx->comm))
@@ -390,11 +389,9 @@ static hsort_status bytes_beside_runs(const struct sort *s, size_t *bytes)
     TRY(context_engine_bytes(s->ctx, &have));
     TRY(pass_slot_find(s->capacity, pass_element_bytes(&sort), usable_bytes(have), pass_sort_workspace, &sort,
                        &slot, &need));
-    const int64_t runs = slot > 0 ? pass_parts(s->capacity, slot) : 0;
-    *bytes = pass_table_bytes(s->ctx->comm.size, runs, runs, ranks * runs, ranks * runs) +
-             (comm_is_alone(&s->ctx->comm)
-                  ? 0
-                  : PIECE_BUFFERS * piece_buffer_bytes(pass_slot_bytes(slot, pass_element_bytes(&sort))));
+    const int64_t runs = slot > 0 ? divide_up(s->capacity, slot) : 0;
+    *bytes = pass_bytes_beside_runs(s->ctx->comm.size, runs, runs, ranks * runs, ranks * runs,
+                                    pass_slot_bytes(slot, pass_element_bytes(&sort)));
     return HSORT_OK;
 }
 

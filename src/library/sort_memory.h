@@ -42,7 +42,7 @@ struct sort {
     enum engine_space in_space, out_space;
     int64_t total, capacity;
     int64_t room;  /* keys that this rank must have room for: the capacity; in place, its own */
-    size_t new_bytes; /* that the context has taken in this call, and nobody may have touched yet */
+    size_t new_bytes; /* that the context has taken in this call; untouched, they may still count as free */
     bool in_place; /* the keys fill engine memory: each rank's stay in its output. The same on every rank */
     bool fits;                                  /* no rank brings more than the capacity */
     bool any_target_fits;                       /* nor asks for more */

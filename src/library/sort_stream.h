@@ -8,8 +8,8 @@
  * the source and the engine, the same on every rank. */
 hsort_status sort_load_stream(struct sort *s);
 
-/* Look at the keys at s->held, which are the caller's bits again, as many as it wants, and let the sink have them.
- * Collective. Errors as above. */
+/* Look at the keys at s->held, which are the caller's bits again, as many as this rank asked for, and let the sink have
+ * them. Collective. Errors as above. */
 hsort_status sort_store_stream(struct sort *s);
 
 /* Begin to look at keys. If s->check is NULL, the next two functions do nothing. Not collective. */

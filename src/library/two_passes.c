@@ -46,7 +46,8 @@ static char *element_at(const struct passes *p, const void *from, int64_t i)
     return (char *)from + (size_t)i * p->pipeline.element_bytes;
 }
 
-/* Report how far a pass is, except for keys of a stream, which reports that itself: two phases by turns would never be due. */
+/* Report how far a pass is, except for keys of a stream, which reports that itself. If two phases were reported by turns, no line of either
+ * would be due (src/command/progress.c). */
 static void report_step(const struct passes *p, const struct key_stream *stream, const char *phase,
                         int64_t done, int64_t total)
 {
@@ -99,8 +100,8 @@ static hsort_status agree_on_slot(struct passes *p)
     TRY(comm_agree(comm, find_own_slot(p, &own)));
     TRY(comm_range(comm, own, &p->slot, NULL));
     p->slot_bytes = pass_slot_bytes(p->slot, p->pipeline.element_bytes);
-    p->s->runs = pass_parts(p->s->in_count, p->slot);
-    p->s->segments = pass_parts(p->s->out_count, p->slot);
+    p->s->runs = divide_up(p->s->in_count, p->slot);
+    p->s->segments = divide_up(p->s->out_count, p->slot);
     return HSORT_OK;
 }
 
@@ -117,8 +118,8 @@ static hsort_status make_pass_tables(struct passes *p)
     if (!p->runs_of || !p->first_segment || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory for the tables of %d ranks", size);
     for (int rank = 0; rank < size; rank++) {
-        const int64_t segments = pass_parts(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
-        p->runs_of[rank] = pass_parts(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
+        const int64_t segments = divide_up(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
+        p->runs_of[rank] = divide_up(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
         p->first_segment[rank + 1] = p->first_segment[rank] + segments;
         p->rounds = segments > p->rounds ? segments : p->rounds;
         all_runs += (size_t)p->runs_of[rank];
@@ -138,7 +139,7 @@ static hsort_status make_pass_tables(struct passes *p)
 static hsort_status take_runs(struct passes *p)
 {
     struct sort *s = p->s;
-    p->runs = p->run_bytes == 0 ? (char *)s->in // overwrite_input: the caller has said that it may be
+    p->runs = p->run_bytes == 0 ? (char *)s->in // overwrite_input: runs lie in the input
                                 : run_memory_take(&s->ctx->runs, p->run_bytes, s->ctx->comm.threads);
     if (p->run_bytes > 0 && !p->runs)
         return status_fail(HSORT_HOST_MEMORY, "no host memory for the runs of %lld %s, %zu bytes",
@@ -156,11 +157,10 @@ static size_t room_beside_runs(const struct passes *p)
     const hsort_context *ctx = p->s->ctx;
     int64_t runs = 0, segments = 0;
     for (int rank = 0; rank < ctx->comm.size; rank++) {
-        runs += pass_parts(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
-        segments += pass_parts(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
+        runs += divide_up(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
+        segments += divide_up(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
     }
-    return pass_table_bytes(ctx->comm.size, p->s->runs, p->s->segments, runs, segments) +
-           (comm_is_alone(&ctx->comm) ? 0 : PIECE_BUFFERS * piece_buffer_bytes(p->slot_bytes));
+    return pass_bytes_beside_runs(ctx->comm.size, p->s->runs, p->s->segments, runs, segments, p->slot_bytes);
 }
 
 /* All memory of this rank. */

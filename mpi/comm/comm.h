@@ -20,11 +20,11 @@ struct comm {
     int rank, size;
     MPI_Comm node;               /* ranks that share memory with this one; owned */
     int node_rank, node_size;
-    int even_node_ranks; /* of each node, if all have the same number, one node behind the other; else 1. The same on every rank */
+    int even_node_ranks; /* ranks of each node, if all have the same number, one node behind the other; else 1. The same on every rank */
     MPI_Group world_group, node_group; /* the same ranks; owned */
     char host[64];
-    int threads;         /* that this rank has for loops of its own; 1 until somebody knows better */
-    struct trace *trace; /* of what is done by way of this one; borrowed; NULL: none */
+    int threads;         /* that this rank has for loops of its own; 1 until the caller sets it */
+    struct trace *trace; /* of what is done by way of this communicator; borrowed; NULL: none */
     char error[STATUS_TEXT_BYTES + 128]; /* "rank R on HOST: cause", the same everywhere after a failure */
 };
 

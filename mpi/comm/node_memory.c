@@ -51,7 +51,7 @@ hsort_status node_memory_check(const struct comm *comm, uint64_t bytes)
 {
     struct memory_request own = {.bytes = bytes};
     struct memory_request *requests = calloc((size_t)comm->node_size, sizeof *requests);
-    // Does any rank want memory, and has any no room to hear of it? Then the others do not wait for that rank.
+    // Does any rank want memory, and does any lack the memory to hear of it? Then the others do not wait for that rank.
     uint64_t most[2] = {bytes, requests == NULL};
     hsort_status status = comm_check(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_UINT64_T, MPI_MAX, comm->node),
                                      "MPI_Allreduce", false);

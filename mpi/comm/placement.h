@@ -34,7 +34,7 @@ struct placement {
 hwloc_const_cpuset_t placement_cpus_near(hwloc_topology_t topology, const struct cuda_device *device);
 
 /* Choose for this rank on this machine, bind its process unless told not to or bound already, and describe
- * it. Ranks that may not run everywhere get one of the GPUs they see that is near, as far as near ones go
+ * it. A rank that may not run everywhere gets a near one of the GPUs it sees, as far as near ones go
  * round. Collective (UUIDs are compared on the node, so that a shared GPU is noticed).
  *   devices   GPUs to choose from: cuda_device_count(), or 0 for the host engine
  *   placement [1] written; placement_release() frees it, also after an error; info [1] written

@@ -10,7 +10,7 @@ struct process_memory {
     bool *reads;      /* [size] this rank can read that rank's memory; not its own */
     bool *is_read;    /* [size] that rank can read this rank's memory */
     struct memory_sample *samples; /* [size] */
-    uint64_t shown;                /* what others read to find out */
+    uint64_t shown;                /* what others read to find out whether they can */
 };
 
 /* Make tables for `size` ranks; nobody reads yet. process_memory_close() frees them, also after an error. Not collective.

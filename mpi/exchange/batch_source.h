@@ -26,7 +26,7 @@ struct batch_space {
     bool engine_is_wanted;                    /* somebody waits for its work: no more is queued for messages */
     bool failed;                              /* this rank has failed: it sorts no more, and all slots are free */
     const void **shown;                       /* [size] a peer's part of its scratch buffer, mapped; NULL: it is not */
-    const char **chunk; /* [size] by step: where that peer's chunk of the batch being fetched will lie */
+    const char **chunk; /* [size] by step: where the step's chunk of the batch that is fetched will lie */
     char *scratch;      /* of batch_scratch_keys(), for work on STREAM_WORK */
     char *boundary;     /* of batch_keys_most(), the same: a region across a boundary, sorted */
     char *unpacked;     /* of batch_slot_keys(), the same: chunks before the sort of their batch, or before they are packed. NULL: no

@@ -31,7 +31,7 @@ struct column_slots {
 
 struct messages_stream {
     const struct column_messages *m;
-    struct transport *transport; /* that has streams */
+    struct transport *transport; /* the one that has streams */
     size_t slot_bytes;           /* room for a part */
     char *out, *in;              /* [SLOTS * slot_bytes] */
     struct part_cursor ahead, sends, receives, arrivals; /* ahead: the next part to pack */
@@ -158,7 +158,7 @@ static enum transport_next next_column_sent(void *user, struct transport_message
         return NEXT_LATER;
     if (part.packs && s->status == HSORT_OK) {
         message->memory = slot_at(s, s->out, number);
-        // If it was not packed, as somebody else was told, this is any number.
+        // If the packing has failed, which another call has then reported, this is any number.
         message->bytes = lesser_bytes((size_t)s->m->slots->bytes[number % SLOTS], part.bytes);
     }
     count_moved(s->m->comm->trace, "send message", part.peer, message->bytes, &s->sent_bytes);

@@ -1,6 +1,6 @@
-/* Messages from rank to rank, where it is known beforehand what goes where: one stream of parts of columns, each part as large as a
- * message, packed where the path is slow (packed_paths.h). `direct` sends sorted runs in this way; a sort of pairs (pair_partition.h)
- * sends keys, and what belongs to them.
+/* Messages from rank to rank, where it is known beforehand what goes where: one stream of parts of columns, each part at most as large
+ * as a message, packed where the path is slow (packed_paths.h). `direct` sends sorted runs in this way; a sort of pairs
+ * (pair_partition.h) sends keys, and what belongs to them.
  *
  *     order, of all messages of all ranks    (step, column, part)
  *     step         to step_target(), from step_source() (step_order.h); then one column after the other
@@ -27,7 +27,7 @@ enum column_packing {
 /* An array of what leaves, and an array of what comes. They may be one array if the places differ. */
 struct message_column {
     void *given, *taken;
-    size_t bytes; /* of one element; if it is packed, as many as a key has */
+    size_t bytes; /* of one element; if elements are packed, a width that keys may have */
     enum column_packing packing;
 };
 

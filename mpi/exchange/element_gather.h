@@ -11,7 +11,7 @@
  *     gather         rank 0 takes its elements 0 2, sends them; they go to places 3 1 here
  *     scatter        the elements at places 3 1 go to rank 0, which puts them at 0 2
  *
- * An element crosses between ranks once for each time that an index names it. Index, in and out lie in engine memory. */
+ * An element crosses between ranks once for each time that another rank's index names it. Index, in and out lie in engine memory. */
 #ifndef ELEMENT_GATHER_H
 #define ELEMENT_GATHER_H
 

@@ -54,7 +54,8 @@ struct exchange {
     void *progress_user;
 };
 
-/* Make the scratch buffer the keys. Nobody has asked whether the other buffer has room to spare. */
+/* Let keys and scratch change roles. The new scratch buffer counts as room for the capacity, or for this rank's keys in place, because its
+ * spare room, if any, is not known. */
 static inline void exchange_swap_buffers(struct exchange *x)
 {
     void *keys = x->scratch;
@@ -71,7 +72,7 @@ enum exchange_input {
 struct exchange_ops {
     hsort_exchange kind;
     enum exchange_input input;
-    bool takes_any_target; /* any counts up to capacity as the target; else full shards first */
+    bool takes_any_target; /* any counts up to capacity as the target; else the first ranks get full shards */
 
     /* Can it run between these ranks? This rank's view; all must agree. NULL: always. Not collective. */
     bool (*can)(const struct comm *comm, const struct engine *engine);

@@ -88,10 +88,10 @@ hsort_status direct_reserve_in_place(void *tables, int size)
 }
 
 /* Each key moves once, while the network moves it log(P) / 2 times or more. But there are P - 1 messages and
- * the rounds of the splitters. So on an engine whose steps take next to no time, the network is faster for fewer keys
- * than these. It is also faster for very many ranks, until each rank has enough keys for each other one to make up for
- * a message. With two ranks both exchanges move half of the keys, and only this one packs them; from packed_bytes_min
- * on, packing takes a GPU less time than it saves. */
+ * the rounds of the splitters. So on an engine whose steps take next to no time, the network is faster for fewer than
+ * HOST_KEYS_MIN keys. It is also faster for more than MANY_RANKS ranks, until each rank has enough keys for each other
+ * one to make up for a message. With two ranks both exchanges move half of the keys, and only this one packs them; from
+ * packed_bytes_min on, packing takes a GPU less time than it saves. */
 static bool direct_pays(hsort_engine engine, int size, bool packs, int64_t keys, int key_bytes)
 {
     enum {
@@ -146,7 +146,7 @@ static bool open_piece_slots(const struct exchange *x)
     const size_t bytes = slot_memory(x);
     bool has = bytes == 0 || x->memory;
     if (bytes > 0 && has && !d->slots) {
-        fault_pause(true); // a failure here is not one of the sort
+        fault_pause(true); // a failure here is no failure of the sort
         has = column_slots_open(x->engine, bytes, &d->slots) == HSORT_OK;
         fault_pause(false);
         if (!has)

@@ -29,7 +29,7 @@
 #include "mpi/exchange/region_map.h"
 #include "mpi/exchange/step_order.h"
 
-/* What ranks gather from each other: the keys of each region, where regions begin and the last one ends, and the rest of this list. */
+/* What ranks gather from each other: the keys of each region, where regions begin and the last one ends, and the flags below. */
 enum {
     FOUND_BEGINS = ENGINE_REGIONS,
     FOUND_DESCENDS = FOUND_BEGINS + ENGINE_REGIONS + 1,
@@ -345,7 +345,7 @@ static hsort_status sort_batch(struct exchange *x, const struct batch *batch, in
         if (status == HSORT_OK)
             status = advance_until_sorted(x);
         keep_first_error(&status, sort_rest(x, raw, out, batch->end - begin, false, &too_much));
-        p->others_left = p->others_left || (too_much && !x->host_out); // of the batches before
+        p->others_left = p->others_left || (too_much && !x->host_out); // what earlier batches left
     }
     if (!batch->whole) {
         const int64_t first = greater(begin, wanted[0]), end = lesser(batch->end, wanted[1]);
@@ -437,7 +437,7 @@ static int region_partners(const struct exchange *x)
     return partners;
 }
 
-/* It can run between any ranks, by whatever transport, if this rank's device can do it. */
+/* It can run between up to PARTITION_RANKS_MAX ranks, by whatever transport, if this rank's device can do it. */
 static bool can_partition(const struct comm *comm, const struct engine *engine)
 {
     return engine->ops->partition && engine->ops->partition->can(engine) && comm->size <= PARTITION_RANKS_MAX;

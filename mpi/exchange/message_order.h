@@ -1,5 +1,5 @@
-/* The order of the messages that carry chunks: by number of batch, then by step. message_source.c says why all ranks have one order.
- * What packs chunks ahead of their messages follows it, too. Pure except for the cursors. */
+/* The order of the messages that carry chunks: by batch number, then by step. message_source.c says why all ranks have one order.
+ * packed_chunks.c packs chunks ahead of their messages in this order, too. Pure except for the cursors. */
 #ifndef MESSAGE_ORDER_H
 #define MESSAGE_ORDER_H
 

@@ -1,5 +1,5 @@
-/* See packed_chunks.h. When the engine has packed a chunk, it writes into `bytes` how many bytes the chunk takes, by the chunk's last
- * region. No other chunk with keys has that region, unless it is the same chunk for another rank. */
+/* See packed_chunks.h. When the engine has packed a chunk, it writes how many bytes the chunk takes to bytes[the chunk's last region].
+ * No other chunk with keys has that region, unless it is the same chunk for another rank. */
 #include "mpi/exchange/packed_chunks.h"
 #include <stdlib.h>
 #include <string.h>

@@ -32,8 +32,8 @@ struct pair_partition {
     struct comm *comm;
     struct engine *engine;
     struct transport *transport;
-    /* Of this rank; its outputs have room for the pairs of out_offset. If values is NULL, global positions are sorted as values; but not
-     * with elements, where values_out is not read. */
+    /* Of this rank; its outputs have room for the pairs of out_offset. Without elements, values may be NULL: then global positions are
+     * sorted as values. With elements, values and values_out do not matter. */
     struct engine_pairs pairs;
     size_t element_bytes; /* of the element of each key, 1 ..; 0: there are only pairs */
     const void *elements; /* [pairs.count] engine memory */

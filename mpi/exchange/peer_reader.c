@@ -23,7 +23,7 @@ void peer_reader_begin(struct peer_reader *reader, const struct comm *comm, stru
     reader->turn_bytes = transport_message_bytes(transport);
 }
 
-/* May this rank copy from the peer now? If so, it has taken its turn, if the copy takes one. */
+/* May this rank copy from the peer now? If so, and if the copy needs a turn, the turn is taken. */
 static bool may_copy(struct peer_reader *reader, int peer, size_t bytes)
 {
     if (!reader->takes_turns || bytes < reader->turn_bytes)

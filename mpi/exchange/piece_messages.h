@@ -76,8 +76,8 @@ hsort_status piece_messages_begin(struct piece_messages *messages, int64_t round
  * be under way on return; no buffer is used again before its copy is done. Errors as above. */
 hsort_status piece_messages_finish(struct piece_messages *messages, char *slot);
 
-/* What has gone to other ranks by MPI since piece_messages_open(), and the time spent in rounds; what other ranks have read, and the
- * time since the first round began. Not collective. */
+/* What has gone to other ranks by MPI since piece_messages_open(), and the time spent in begin() and finish(); what other ranks have
+ * read, and the time since the first round began. Not collective. */
 struct traffic piece_messages_sent(const struct piece_messages *messages);
 struct traffic piece_messages_shown(const struct piece_messages *messages);
 

@@ -29,7 +29,7 @@ int region_map_log_most(int size);
 /* Are `total` keys enough for a map, and not too many? Pure. */
 bool region_map_suits(int64_t total);
 
-/* Bytes of workspace for it, rounded up so that what follows is aligned. Pure. */
+/* Bytes of engine_partition_ops.workspace(), rounded up so that what follows is aligned. Pure. */
 size_t region_map_workspace(const struct engine *engine, int key_bytes);
 
 /* Make the map: the same on every rank, or on none. Collective.

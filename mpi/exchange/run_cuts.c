@@ -43,7 +43,7 @@
 enum {
     MISSES_MAX = 2,                // of estimates, after which a cut goes by middle keys
     ROUNDS_MAX = 340 + MISSES_MAX, // 63 bits of keys, an eighth less each time
-    DEVIATIONS = 2,                // of keys that lie alike, by which an estimate goes beyond the cut
+    DEVIATIONS = 2,                // standard deviations, if keys lie alike, by which an estimate goes beyond the cut
     RANGES_OF_THREAD = 256         // that a thread searches at least: for fewer it does not pay to wake another one
 };
 
@@ -59,7 +59,7 @@ struct cut_count {
     int64_t less, not_greater;
 };
 
-/* A range of one run in which a cut may be, and the keys in it that are counted beside the probe. */
+/* A range of one run in which a cut may be. less, not_greater: where its keys that are less than, or not greater than, the probe end. */
 struct cut_range {
     int64_t begin, end, less, not_greater;
 };
@@ -259,7 +259,7 @@ static void narrow_run_cut(struct run_cuts *c, int64_t cut)
     if (is_estimated(c, cut) && left > c->inside[cut] - c->inside[cut] / 4)
         c->missed[cut]++;
     c->inside[cut] = left;
-    // Without a key in any range, the cut is where they all are.
+    // Without a key in any range, the cut is where the empty ranges are.
     c->found[cut] = (!lower && !higher) || c->offer[cut].weight == 0;
     for (int64_t run = 0; run < c->runs && c->offer[cut].weight > 0; run++) {
         struct cut_range *range = &c->range[cut * c->runs + run];

@@ -43,7 +43,7 @@ void run_cuts_close(struct run_cuts *cuts); /* NULL is fine; not collective */
 hsort_status run_cuts_find(struct run_cuts *cuts, const struct run_set *set, int64_t total,
                            const int64_t *positions, int64_t count, int64_t *cut_offset);
 
-/* The same for cuts that are known to lie in given ranges, if keys are known only in these ranges. Collective.
+/* The same for cuts that are known to lie in given ranges. Only the keys in these ranges are looked at. Collective.
  *   positions   [count] at_once at most
  *   begin, end  [count * runs] cut i of run j is at begin[i * runs + j] at least, and at end[i * runs + j] at most. This must be
  *               right on every rank. For a cut, set->code_at() is asked only for its positions begin .. end - 1 */

@@ -32,8 +32,8 @@
 
 enum {
     OFFERS = 4096,       // of all ranks together in a round, unless there are more ranks
-    OFFERS_FEW = 16,     // the most of a rank with few keys: up to KEYS_PER_OFFER times as many;
-    KEYS_PER_OFFER = 64, // with more keys, one offer for each so many
+    OFFERS_FEW = 16,     // the most of one rank, if the capacity is KEYS_PER_OFFER times as much or less;
+    KEYS_PER_OFFER = 64, // beyond that, one offer for each so many keys
     SPREAD = 1024,       // codes spread over all open intervals together,
     SPREAD_MAX = 15,     // but at most so many over one interval, and at least one
     ESTIMATED = 64,      // keys in an interval from which on the splitter's code is estimated

@@ -8,7 +8,7 @@
  *     rank 1             1      0      3      2
  *     rank 2             2      3      0      1
  *
- * Rejected: to let rank r take from r - s on even nodes, too. In step 1 only one rank of each node then has a peer on another node, so
+ * Rejected: letting rank r take from r - s on even nodes, too. In step 1 only one rank of each node then has a peer on another node, so
  * most of the P steps use only a part of the network. */
 #ifndef STEP_ORDER_H
 #define STEP_ORDER_H

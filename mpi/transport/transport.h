@@ -147,7 +147,7 @@ struct transport {
     struct traffic traffic;  /* by this one alone, since transport_clear() */
 };
 
-/* Note in a span what a sendrecv() transfers. */
+/* Note in a span what a transfer sends and receives, as sendrecv() does. */
 static inline void trace_transfer(struct trace_span *span, int to, size_t send_bytes, int from,
                                   size_t receive_bytes)
 {
@@ -183,7 +183,7 @@ size_t transport_message_bytes(const struct transport *transport);
 /* Reset the traffic of this transport and of those underneath to 0. Not collective. */
 void transport_clear(struct transport *transport);
 
-/* traffic [HSORT_TRANSPORTS] written: what has gone by each transport since then. Not collective. */
+/* traffic [HSORT_TRANSPORTS] written: what has gone by each transport since transport_clear(). Not collective. */
 void transport_traffic(const struct transport *transport, struct traffic *traffic);
 
 enum { TRANSPORT_CHUNK_DEFAULT = 4 << 20, TRANSPORT_CHUNKS_IN_FLIGHT = 4 };

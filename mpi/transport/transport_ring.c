@@ -8,8 +8,8 @@
  *     out   engine memory --copy--> slot --Isend--> peer     (not through_host: Isend straight from memory)
  *     in    peer --Irecv--> slot --copy--> engine memory     (not in place and not through_host: no slot)
  *
- * or these, between ranks of a node that share their slots (shared_memory.h). There MPI only carries notices, because to
- * send bytes through MPI the cores would copy them once or twice more:
+ * or these, between ranks of a node that share their slots (shared_memory.h). There MPI only carries notices: if it carried
+ * the bytes, the cores would copy them once or twice more:
  *
  *     out   engine memory --copy--> slot     "slot 2, 40 bytes" -->     <-- "it was read": the slot is free again
  *     in                      the peer's slot --copy--> engine memory
@@ -41,7 +41,7 @@ struct slot_notice {
 struct ring_message {
     struct transport_message what; /* its bytes are those that have come, once they have */
     char *shared;                  /* slots of the sender, which both see; NULL: the message goes by MPI */
-    struct slot_notice place;      /* then, where in them */
+    struct slot_notice place;      /* if shared: where in these slots */
     MPI_Request request;           /* the message, or the notice that this rank waits for */
     MPI_Request notice;            /* the notice that this rank has sent */
 };

@@ -10,9 +10,9 @@
 #   python3 -m venv PLACE && PLACE/bin/pip install duckdb
 #
 # Everything starts with its input out of the page cache, and ends with its output on disk. In the environment: RANKS, the number of
-# ranks (2); INPUTS, the distributions; REPEATS, how many times (1). Writes every row to jobs/results/MACHINE/disk.csv, or to
-# build/results/... if the tree differs from its commit; MACHINE is `host` without a GPU. Exits with 1 if a result is wrong: sorts check
-# themselves.
+# ranks (2); INPUTS, the distributions; REPEATS, how often each is timed (1): the fastest counts. Writes every row to
+# jobs/results/MACHINE/disk.csv, or to build/results/... if the tree differs from its commit; MACHINE is `host` without a GPU. Exits with
+# 1 if a result is wrong: sorts check themselves.
 set -euo pipefail
 
 jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -48,7 +48,7 @@ work=$(mktemp -d "${3:-$ROOT/build}/hypersort-disk.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 status=0
 
-# A peer that need not be there.
+# STXXL need not be there.
 stxxl=$work/disk_stxxl
 if ! why=$(g++ -std=c++14 -O3 -fopenmp -D_GLIBCXX_PARALLEL "$jobs/disk_stxxl.cc" -o "$stxxl" -lstxxl 2>&1); then
     echo "not measured: STXXL (libstxxl-dev and g++): $(head -n 1 <<<"$why")" >&2
@@ -76,8 +76,8 @@ timed()
 # row WHAT INPUT SECONDS
 row() { echo "$1,$2,$ranks,$keys,$bytes,$memory,$3"; }
 
-# fastest FUNCTION: prints the seconds in which it moves the whole file, in the fastest number of parts side by side. It is given the
-# first block of its part, and how many; no page is in the cache, nor stays there.
+# fastest FUNCTION: prints the seconds in which FUNCTION moves the whole file, in the fastest number of parts side by side. FUNCTION gets
+# the first block of a part, and the number of blocks; no page is in the cache before, and none stays there.
 fastest()
 {
     local begin best='' took parts part

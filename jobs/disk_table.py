@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of a CSV of jobs/disk.sh: a line for each who sorts, beside what reads and writes the same bytes twice.
+"""The table of a CSV of jobs/disk.sh: a line for each program that sorts, beside reading and writing the same bytes twice.
 
     jobs/disk_table.py CSV MARKDOWN
 
@@ -16,7 +16,7 @@ FLOORS = ("2 reads + 2 writes", "two copies")
 
 
 def ratio(rows, row, what):
-    """To the reads and writes, or the copies, of as many bytes of the same kind."""
+    """The time of a row over that of the reads and writes, or of the copies, of as many bytes of the same kind."""
     kind = "gensort -a" if row["input"].startswith("gensort") else "uniform"
     floor = one(rows, what=what, input=kind)
     return f"{row['seconds'] / floor['seconds']:.2f}" if floor and row["what"] not in FLOORS else ""

@@ -36,7 +36,7 @@ if [ -z "$given" ]; then
     build release hypersort --preset release
 fi
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
-if [ -n "$given" ]; then # of which commit is not known
+if [ -n "$given" ]; then # its commit is not known
     results=$ROOT/build/results/exchange.csv
     mkdir -p "$(dirname "$results")"
 else
@@ -44,7 +44,7 @@ else
 fi
 status=0
 
-# measure RANKS OPTION...: what cannot be had here is left out: code 2, or 6 of an MPI that takes no device pointers.
+# measure RANKS OPTION...: leaves out what is not possible here: code 2, or code 6 of an MPI that takes no device pointers.
 measure()
 {
     local code=0

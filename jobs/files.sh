@@ -43,8 +43,8 @@ seconds_of()
 for line in sys.stdin: print(sum(json.loads(line)["phases"][p] for p in sys.argv[1].split(",")))' "$1" | median
 }
 
-# sort_file NAME WORK RANKS [cold]: three times; prints the seconds of the whole command, of reading, of writing, and from the one to the
-# end of the other. Not 0: one failed.
+# sort_file NAME WORK RANKS [cold]: sorts the file three times; prints the median seconds of the whole command, of reading, of writing, and
+# from the beginning of reading to the end of writing. Returns another status than 0 if a sort failed.
 sort_file()
 {
     local name=$1 work=$2 ranks=$3 cold=${4:-} begin whole read write between

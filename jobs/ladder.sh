@@ -41,8 +41,8 @@ build_bench
 results=$(results_of ladder 1)
 status=0
 
-# measure PERCENT OPTION...: run a part of the benchmark, which ends when PERCENT of the time is over. What a part does
-# not use, the next ones have.
+# measure PERCENT OPTION...: run a part of the benchmark, which ends when PERCENT of the time is over. Time that a part does
+# not use is left for the next ones.
 measure()
 {
     local left=$((seconds * $1 / 100 - SECONDS))

@@ -4,7 +4,7 @@ beside what Python has for it:
 
     mpirun -n 2 python3 peers.py LIBRARY KEYS REPEATS INPUT,...
 
-`virgodc` is parallel_sort(return_index=True) of virgo.mpi, `mpsort` its sort of an index by keys; who cannot be imported is left
+`virgodc` is parallel_sort(return_index=True) of virgo.mpi, `mpsort` its sort of an index by keys; a package that cannot be imported is left
 out, with a line on stderr. They take turns. Prints a row for each: the median of REPEATS calls, of the slowest rank, in ms, and
 how many times as long as our sort. Our index must be that of NumPy's stable argsort; theirs must name every key once, in order
 of keys. Exits with 1 if one is wrong.

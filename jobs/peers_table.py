@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of a CSV of jobs/peers.sh: a line for each who sorts, a column for each input.
+"""The table of a CSV of jobs/peers.sh: a line for each function that sorts, a column for each input.
 
     jobs/peers_table.py CSV MARKDOWN
 

@@ -69,7 +69,7 @@ if [ -z "$hypersort" ]; then
 fi
 results=$ROOT/build/results/rehearsal/scaling.csv
 if [ "$engine" = cuda ] && [ -n "${HYPERSORT:-}" ]; then
-    results=$ROOT/build/results/scaling.csv # of which commit is not known
+    results=$ROOT/build/results/scaling.csv # the program's commit is not known
 elif [ "$engine" = cuda ]; then
     results=$(results_of scaling)
 fi
@@ -103,7 +103,7 @@ time_left()
     fi
 }
 
-# The links, by all pairs of so many ranks.
+# measure_links RANKS: measure the links of all pairs of these ranks.
 measure_links()
 {
     local code=0
@@ -142,8 +142,8 @@ make_plans()
     rm "$work/keys.raw"
 }
 
-# What rows of `bench` say of their times, for ranks that share a GPU: nothing. And behind each row: which part it belongs to, of how
-# many GPUs, what the model says in ms, and GB/s of the link.
+# Complete rows of `bench`: blank their times if ranks share a GPU, and add to each row the part that it belongs to, the number of GPUs,
+# what the model says in ms, and GB/s of the link.
 complete_rows()
 {
     awk -F, -v OFS=, -v part="$1" -v gpus="$2" -v link="${link[$2]:-}" -v plans="$work/plans" '

@@ -75,7 +75,7 @@ def filled(head, lines):
 
 
 def strong_efficiency(first, row):
-    """To the fewest GPUs that sort so many keys."""
+    """The efficiency beside the fewest GPUs that sort as many keys."""
     return first["ms"] * first["gpus"] / (row["ms"] * row["gpus"])
 
 

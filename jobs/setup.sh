@@ -79,36 +79,36 @@ install_packages()
         give_up "apt-get could not install $*" "sudo apt-get update && sudo apt-get install -y $*"
 }
 
-# Each for a few tests, and not every distribution has it: without it those are skipped.
+# Install what only a few tests need, and not every distribution has: without it these tests are skipped.
 install_for_some_tests()
 {
     if ! have smpirun; then
         (install_packages libsimgrid-dev) </dev/null >/dev/null 2>&1 || echo "setup: no SimGrid to be had" >&2
     fi
-    # For root only: its tests take root, and on a machine of somebody's these are services that would start.
+    # For root only: the tests of Slurm need root, and on somebody's own machine these packages would start services.
     if [ "$(id -u)" = 0 ] && ! { have_daemon slurmctld && have_daemon slurmd && have_daemon munged && have_daemon ip; }; then
         (install_packages slurm-wlm munge iproute2) </dev/null >/dev/null 2>&1 || echo "setup: no Slurm to be had" >&2
     fi
     if ! python_with numpy,mpi4py >/dev/null; then
         (install_packages python3-mpi4py python3-numpy) </dev/null >/dev/null 2>&1 || echo "setup: no mpi4py to be had" >&2
     fi
-    # The build finds it then.
+    # If it is there, the build finds it.
     if ! have h5pcc; then
         (install_packages libhdf5-openmpi-dev) </dev/null >/dev/null 2>&1 || echo "setup: no parallel HDF5 to be had" >&2
     fi
     if have h5pcc && ! python_with numpy,h5py >/dev/null; then
         (install_packages python3-h5py python3-numpy) </dev/null >/dev/null 2>&1 || echo "setup: no h5py to be had" >&2
     fi
-    # What the tests of packages and of Fortran take.
+    # What the tests of packages and of Fortran need.
     if ! { mpifort --version && have lintian; } >/dev/null 2>&1; then
         (install_packages gfortran lintian) </dev/null >/dev/null 2>&1 || echo "setup: no gfortran or lintian to be had" >&2
     fi
-    # Those of the man page and of what shells complete, and of the Python package by pip.
+    # What the tests of the man page, of completion in shells, and of the Python package by pip need.
     if ! { have man && have zsh && python_with numpy,setuptools,pip >/dev/null; }; then
         (install_packages man-db zsh python3-pip python3-setuptools) </dev/null >/dev/null 2>&1 ||
             echo "setup: no man, zsh or pip to be had" >&2
     fi
-    # The tests of mpi/ are run with it, too. Debian keeps both; mpicc and mpirun stay Open MPI's.
+    # The tests of mpi/ are run with MPICH, too. Debian keeps both; mpicc and mpirun stay Open MPI's.
     if ! { have mpicc.mpich && have mpiexec.mpich; }; then
         (install_packages mpich libmpich-dev) </dev/null >/dev/null 2>&1 || echo "setup: no MPICH to be had" >&2
     fi
@@ -206,7 +206,7 @@ changed_files() { git -C "$ROOT" status --porcelain -- . ':!jobs/results' ':!*.m
 commit()
 {
     local name=
-    # In a folder of another repository the commit would be that one's.
+    # In a folder inside another repository, git would name the commit of that repository.
     if [ "$(git -C "$ROOT" rev-parse --show-prefix 2>/dev/null || echo none)" = "" ]; then
         name=$(git -C "$ROOT" describe --always --abbrev=12 2>/dev/null) || name=
     fi
@@ -282,7 +282,7 @@ if ! have ssh && ! have rsh; then
     export OMPI_MCA_plm=isolated # Open MPI wants a remote shell even where it will not use one
 fi
 if ! have nvcc && [ -x /usr/local/cuda/bin/nvcc ]; then
-    export CUDACXX=/usr/local/cuda/bin/nvcc # where NVIDIA's packages put it, without a word to PATH
+    export CUDACXX=/usr/local/cuda/bin/nvcc # where NVIDIA's packages put it without adding it to PATH
 fi
 if ! have make; then
     export CMAKE_GENERATOR=Ninja

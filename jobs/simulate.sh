@@ -46,7 +46,7 @@ mkdir -p "$(dirname "$results")"
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 
-# What took how long on this machine is the last column.
+# simulate ARGUMENT...: a row of tests/simgrid/run.sh, with the seconds that it took on this machine as the last column.
 simulate()
 {
     local start=$SECONDS output

@@ -36,8 +36,9 @@ hsort_status run_directory_begin(struct run_directory *directory, const struct w
 /* Check, as every rank does, that RUNS is here with this plan, and can be written to. Not collective. Errors HSORT_IO. */
 hsort_status run_directory_see(const char *path, const struct written_plan *plan);
 
-/* Check that RUNS still has this plan. Without this, a command whose checkpoint a command on another machine cannot see could take
- * the other command's runs for its own. Not collective. Errors HSORT_IO: the plan is gone, or another one. */
+/* Check that RUNS still has this plan. A command on another machine that cannot see this command's checkpoint may have begun anew there:
+ * without the check this command would take the other one's runs for its own. Not collective. Errors HSORT_IO: the plan is gone, or
+ * another one. */
 hsort_status run_directory_check(const char *path, const struct written_plan *plan);
 
 /* Remove the files of runs, except whole ones for which `stays` returns true; NULL: remove all. Failures are ignored. Not

@@ -106,7 +106,7 @@ struct cli_options {
         int count;
     } temporary;              /* sort: directories for runs; none: the output's */
     struct cli_texts against; /* check: the other files, as one */
-    size_t temporary_limit; /* bytes of runs; 0: none */
+    size_t temporary_limit; /* bytes in all temporary directories at most; 0: no limit */
     const char *disk;       /* plan, info: a directory whose disk is to be measured, or NULL */
     int runs;               /* sort: at least this many runs on disk; 0: memory decides */
     const char *key;        /* of records, or NULL: bare keys */

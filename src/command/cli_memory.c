@@ -4,7 +4,8 @@
 #include "src/command/cli.h"
 #include "src/files/number.h"
 
-/* A rank leaves at least SPARED_BYTES: requests of threads, tables and parts of columns take some MiB, however little memory there is. */
+/* Without --memory a rank leaves at least SPARED_BYTES, or half of its share if that is less: requests of threads, tables and parts of
+ * columns take some MiB, however little memory there is. */
 enum { USUAL_PERCENT = 80, SPARED_BYTES = 16 << 20 };
 
 /* Each rank's share of a part of what the ranks of this node may still take together. */

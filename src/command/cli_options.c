@@ -45,8 +45,8 @@ const struct option_row cli_rows[] = {
     {"repeats", 0, BENCH, COMMON, AT_LEAST_1, "N", FIELD(repeats), "timed calls of each sort (7)"},
     {"warm-up", 0, BENCH, COMMON, NUMBER, "N", FIELD(warm_up), "calls before the timed ones (1)"},
     {"alone", 0, BENCH, COMMON, FLAG, NULL, FIELD(alone),
-     "do not measure other libraries, too; they take turns with hypersort\n"
-     "where one rank sorts device memory"},
+     "do not measure other libraries as well; they take turns with\n"
+     "hypersort if one rank sorts device memory"},
     {"form", 0, BENCH, COMMON, WORD, WORDS(BENCH_FORM_LIST(OR_NAME)), FIELD(form), "form of the report"},
     {"count", 'n', GEN, COMMON, COUNT, "COUNT", FIELD(count), "number of keys to make"},
     {"ranks", 'n', PLAN, COMMON, RANKS, "RANKS", FIELD(ranks),
@@ -142,8 +142,9 @@ const struct option_row cli_rows[] = {
      "file system can, and an input is not in the cache already)"},
     {"checkpoint", 0, SORT, FILES, ONE_TEXT, "DIR", FIELD(checkpoint),
      "on SIGUSR1 or SIGTERM stop with exit code 75, and keep in DIR what\n"
-     "the same command, started again, goes on from; all sorts except those\n"
-     "of bare keys to one file then go by way of the disk"},
+     "the same command, started again, goes on from; only a sort of keys\n"
+     "alone to one file then stays in memory, the others go by way of the\n"
+     "disk"},
     {"trace", 0, GEN | SORT | CHECK | GATHER | SELECT, FILES, ONE_TEXT, "FILE", FIELD(trace),
      "write what each rank did when, for ui.perfetto.dev, even if the run\n"
      "fails; 'hypersort report' draws it beside the report of sort or gather"},

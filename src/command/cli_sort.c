@@ -46,7 +46,7 @@ struct sort_run {
     struct file_in in;
     struct checkpoint checkpoint; /* with --checkpoint */
     struct file_out out;
-    bool on_disk; /* runs are: then neither of the two above is used, but */
+    bool on_disk; /* the sort goes by way of the disk: then `disk` has the checkpoint and the output, and the two above are not used */
     struct disk_sort disk;
     struct share share;
     struct stream_check check; /* of the keys, before and after */
@@ -304,9 +304,9 @@ static hsort_status open_context(struct sort_run *run)
     return HSORT_OK;
 }
 
-/* Choose whether to go by way of the disk: if memory does not hold the keys, if such a sort was begun, or if the user wants it, also by
- * asking for a checkpoint with a file per rank, which there is not in memory. Keys of 1 and 2 bytes are counted, so memory holds any
- * number of them. */
+/* Choose whether to go by way of the disk: if memory does not hold the keys, if such a sort was begun, or if the user asks for it, by --runs
+ * or by a checkpoint with a file per rank, because a sort in memory has no such checkpoint. Keys of 1 and 2 bytes are counted, so memory
+ * holds any number of them. */
 static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
 {
     const struct cli_options *options = run->options;

@@ -8,8 +8,8 @@
  *     --unique       1       | 3 7            what differs from the element before
  *     --counts       2       | 1 1
  *
- * So a sort that is stopped or killed goes on like any sort by way of the disk, on any number of ranks; with %r the number of ranks that
- * ends the sort is the number of files. A part of the elements counts as dealt out when it is written to all outputs (run_notes.h), which
+ * So a sort that is stopped or killed goes on like any sort by way of the disk, on any number of ranks; with %r there are as many files
+ * as ranks in the start that ends the sort. A part of the elements counts as dealt out when it is written to all outputs (run_notes.h), which
  * stay under temporary names. With %r that holds only while the number of ranks is the same: on another number other elements go to
  * each file, and all are dealt out again.
  *

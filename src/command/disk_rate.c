@@ -20,7 +20,7 @@
 enum {
     REQUEST = BLOCK_REQUEST_BYTES,
     MOST_BYTES = 1 << 30, /* of all ranks, */
-    FREE_SHARE = 16,      /* and at most this part of what is free */
+    FREE_SHARE = 16,      /* and at most 1 / FREE_SHARE of what is free */
     SECONDS_MOST = 4      /* each way; requests under way are then finished */
 };
 

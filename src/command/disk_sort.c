@@ -238,7 +238,7 @@ static void remove_files(struct disk_sort *disk)
         checkpoint_remove(disk->comm, &disk->checkpoint);
 }
 
-/* End what segments went to, if it is not to stay: commit the output, or remove DIR/sorted. */
+/* End what segments went to, if it is not to stay: the output as launch_commit() does for `status`, or DIR/sorted, which is removed. */
 static hsort_status end_sorted(struct disk_sort *disk, hsort_status status)
 {
     if (disk->has_output && !disk->deal.needed)

@@ -39,7 +39,7 @@ struct disk_sort {
  *   begun  [1] written, the same on every rank */
 hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *options, bool *begun);
 
-/* bytes = host memory for this sort on every rank: the least that any rank has (cli_memory()). Collective. */
+/* *bytes = host memory for this sort on every rank: the least that any rank has (cli_memory()). Collective. */
 hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *options, size_t *bytes);
 
 /* Open checkpoint, output and runs, new ones or those of an earlier run. From here on SIGUSR1 and SIGTERM are caught and kept

@@ -46,8 +46,8 @@ struct engine_elements record_keys_strict(const struct record_keys *keys, const 
 size_t record_field_bytes(const hsort_field *field);
 
 /* text [RECORD_FIELD_TEXT] = field `which` of a key, taken from its code, where record_keys_point() says that it lies; the text has no
- * blanks. A number is as report_key_text() has it. Bytes are as they are, but without zeros at the end, except if the first byte is one;
- * a byte that is no printable character, a blank or a backslash is \xNN. Returns text. Not collective. */
+ * blanks. A number is as report_key_text() has it. Of bytes, zeros at the end are left out, but the first byte never is; a byte that is no
+ * printable character, a blank or a backslash is \xNN, and any other byte is itself. Returns text. Not collective. */
 enum { RECORD_FIELD_TEXT = 4 * HSORT_KEY_BYTES_MAX + 1 };
 const char *record_field_text(const struct record_keys *keys, int which, key_code code, char *text);
 

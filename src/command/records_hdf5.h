@@ -15,13 +15,13 @@
 /* Does a file or an output of the command name a place in an HDF5 file? Not collective. */
 bool hdf5_is_asked(const struct cli_options *options);
 
-/* To be called before MPI_Init(), if so. Not collective. */
+/* To be called before MPI_Init(), if hdf5_is_asked(). Not collective. */
 void hdf5_start(void);
 
 /* "1.10.8", or NULL: the build is without it. Static. */
 const char *hdf5_version(void);
 
-/* cli_sort() and cli_check() for these. Collective. Errors, agreed: those of records, and HSORT_ARGUMENT without HDF5. */
+/* cli_sort() and cli_check() for HDF5. Collective. Errors, agreed: those of records, and HSORT_ARGUMENT without HDF5. */
 hsort_status hdf5_sort(struct comm *comm, const struct cli_options *options);
 hsort_status hdf5_check(struct comm *comm, const struct cli_options *options);
 

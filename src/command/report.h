@@ -113,8 +113,8 @@ void report_moved_json(struct json *json, const hsort_stats *stats, int64_t key_
 /* Bytes that went between nodes for each key that did; 0: no key did. plain_bytes: these keys, not packed. */
 double report_bytes_per_crossed_key(double bytes, double plain_bytes, double key_bytes);
 
-/* For check --unique: say which key, or record, has the key of the one before it. Place -1: none has; that means that all keys differ
- * only if they are in order. `unique` false: say nothing. bare: keys, not records. */
+/* For check --unique: say which key, or record, has the key of the one before it. Place -1: none has, so all keys
+ * differ if they are in order; if they are not, that is not known. `unique` false: say nothing. bare: keys, not records. */
 void report_repeat(bool unique, const hsort_check_result *found, int64_t place, bool bare);
 void report_repeat_json(struct json *json, bool unique, const hsort_check_result *found, int64_t place);
 

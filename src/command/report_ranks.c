@@ -101,8 +101,8 @@ static size_t add_word(char *text, size_t length, const char *word)
     return length;
 }
 
-/* The words that this process was started with, as the system keeps them, each ended by a zero; parsing has changed the order of the words
- * that main() got. Returns words [*bytes], owned, or NULL. */
+/* The words that this process was started with, as the system keeps them, each ended by a zero. Those that main() got are not
+ * used, because parsing has changed their order. Returns words [*bytes], owned, or NULL. */
 static char *read_command(size_t *bytes)
 {
     size_t room = 4096, got;

@@ -34,7 +34,7 @@ struct share {
     struct stop_vote vote;          /* of that phase */
     double began, read_seconds, write_seconds, reread_seconds;
     bool has_written;        /* the sink was open: the same on every rank */
-    int64_t written;         /* how many first keys of the share the output has */
+    int64_t written;         /* how many keys of the share the output has, from the first on */
     atomic_llong kept_bytes; /* of the keys that the output had already */
 };
 

@@ -80,7 +80,7 @@ hsort_status stop_say(struct comm *comm, const char *phase, const char *director
     return report_fail(comm, HSORT_STOPPED,
                        "stopped by %s while %s; %s/manifest says how far it got: the same command %s",
                        stop_signal_name(asked), phase, directory,
-                       some ? "goes on from there" : "begins anew, since nothing is made yet");
+                       some ? "goes on from there" : "begins anew, because nothing has been made yet");
 }
 
 /* ---- Votes --------------------------------------------------------------------------------------------- */

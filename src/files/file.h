@@ -198,8 +198,8 @@ void file_leave(struct comm *comm, struct file_out *file);
 /* The same, and remove it. */
 void file_drop(struct comm *comm, struct file_out *file);
 
-/* name [PATH_MAX] = the temporary name, with file_target.tag `tag`, of the output at `path` of `rank`. The output must
- * not be an input. Not collective. Errors as file_output_name(). */
+/* name [PATH_MAX] = the temporary name, with file_target.tag `tag`, of the output at `path` of `rank`. Whether that
+ * is an input is not looked at. Not collective. Errors HSORT_IO, HSORT_ARGUMENT. */
 hsort_status file_name_tagged(const char *path, int rank, const char *tag, char *name);
 
 /* Remove the old file that a run may have kept beside the temporary name of an output, if the run was killed while several

@@ -55,8 +55,8 @@ struct names {
 
 enum { TAG_ROOM = 64 };
 
-/* tag [TAG_ROOM] = what tells the temporary names of this run from those of other runs: the target's tag, if it has one. The time
- * is part of it, because in a container the next run may have the process id of a run that was killed. */
+/* tag [TAG_ROOM] = what tells the temporary names of this run from those of other runs: the target's tag, or if it has none the process
+ * id and the time. The time, because in a container the next run may have the process id of a run that was killed. */
 static void make_tag(const struct file_target *target, char *tag)
 {
     struct timespec now;

@@ -33,7 +33,7 @@ note_kept()
 # next_start: what the line of a stop must say that the same command does.
 next_start()
 {
-    if [ "$(made run)" != 0 ]; then echo "goes on from there"; else echo "begins anew, since nothing is made yet"; fi
+    if [ "$(made run)" != 0 ]; then echo "goes on from there"; else echo "begins anew, because nothing has been made yet"; fi
 }
 
 # stopped SITE TEXT: the run ended as a stopped one does, with the output as it was and what is needed to go on.

@@ -24,7 +24,7 @@ stopped()
         fail "$2: the output was touched"
     fi
     # The line says whether the next start has anything to go on from.
-    local next="begins anew, since nothing is made yet"
+    local next="begins anew, because nothing has been made yet"
     ! grep -q '^written ' ck/manifest || next="goes on from there"
     grep -q "the same command $next\$" "$work.err" || fail "$2: the line does not say that the same command $next"
     # A .part stays where the manifest names what is written of it, and only there.

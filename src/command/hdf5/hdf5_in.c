@@ -267,7 +267,7 @@ static bool is_alike(hid_t dataset, const struct hdf5_column *column)
     return alike;
 }
 
-/* Open the datasets of a file, which must all have as many rows; `alone` is the path of a dataset that is sorted alone. */
+/* Open the datasets of a file, which must all have the same number of rows; `alone` is the path of a dataset that is the whole input. */
 static hsort_status open_datasets(struct hdf5_in *in, int number, const char *alone)
 {
     struct hdf5_part *part = &in->part[number];

@@ -55,7 +55,7 @@ struct hdf5_in {
 };
 
 /* Open the places `texts` [count]. hdf5_close_in() ends it, also after an error. Collective.
- *   key  --key: a group has as many rows as the dataset that it names first; NULL: the places are datasets
+ *   key  --key: a group has as many rows as the dataset that --key names first; NULL: the places are datasets
  * Errors, agreed: file_open()'s; HSORT_FORMAT: not HDF5, damaged, no such place, elements that cannot be moved, a filter that
  * cannot be undone or done again, files that differ; HSORT_ARGUMENT: no such key. */
 hsort_status hdf5_open_in(struct comm *comm, const char *const *texts, int count, const char *key,

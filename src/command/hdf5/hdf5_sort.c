@@ -338,7 +338,7 @@ static hsort_status open_rows(struct hdf5_run *run)
     return run_trace_check(run->comm, options, &run->in.files, NULL);
 }
 
-/* Take the memory that is needed for all of the work. */
+/* Check that the node has the memory for all of the work, and take what reading back needs. */
 static hsort_status prepare_run(struct hdf5_run *run)
 {
     const struct cli_options *options = run->options;

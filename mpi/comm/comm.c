@@ -136,6 +136,22 @@ hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int
     return HSORT_OK;
 }
 
+hsort_status comm_all(struct comm *comm, bool mine, bool *all)
+{
+    int64_t smallest;
+    TRY(comm_range(comm, mine, &smallest, NULL));
+    *all = smallest != 0;
+    return HSORT_OK;
+}
+
+hsort_status comm_any(struct comm *comm, bool mine, bool *any)
+{
+    int64_t largest;
+    TRY(comm_range(comm, mine, NULL, &largest));
+    *any = largest != 0;
+    return HSORT_OK;
+}
+
 hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum)
 {
     return comm_sums(comm, &value, 1, sum);

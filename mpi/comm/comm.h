@@ -55,6 +55,10 @@ hsort_status comm_check(int mpi_code, const char *call, bool may_fault);
 
 /* Smallest and largest of `value` over the ranks, either of which may be NULL; sum of `value` over the ranks. Each is collective. */
 hsort_status comm_range(struct comm *comm, int64_t value, int64_t *smallest, int64_t *largest);
+
+/* Do all ranks say yes; does any rank? Written unless MPI fails. Each is collective. */
+hsort_status comm_all(struct comm *comm, bool mine, bool *all);
+hsort_status comm_any(struct comm *comm, bool mine, bool *any);
 hsort_status comm_sum(struct comm *comm, int64_t value, int64_t *sum);
 
 /* The same of each of several numbers, own [count]: sums [count], largest [count]. Each is collective. */

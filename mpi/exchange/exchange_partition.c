@@ -479,17 +479,16 @@ static hsort_status move_regions(struct exchange *x, int64_t count, double began
     struct partition_tables *p = x->tables;
     const struct raw_keys stored = stored_form(x);
     const int64_t *wanted = x->target_offset + x->comm->rank;
-    int64_t all = true;
-    bool sorted;
+    bool all = true, sorted;
     hsort_status status = scatter_counted(x, count), agreed = HSORT_OK;
     x->local_seconds = MPI_Wtime() - began;
     if (!p->all_moved)
-        agreed = comm_range(x->comm, status == HSORT_OK, &all, NULL);
+        agreed = comm_all(x->comm, status == HSORT_OK, &all);
     if (agreed != HSORT_OK || !all)
         return status != HSORT_OK ? status : agreed;
     status = fetch_and_sort(x, &stored, wanted, &sorted);
     if (wants_positions(&stored))
-        agreed = comm_range(x->comm, sorted, &all, NULL);
+        agreed = comm_all(x->comm, sorted, &all);
     if (agreed != HSORT_OK || !all)
         return status != HSORT_OK ? status : agreed;
     x->rounds_moved += region_partners(x);

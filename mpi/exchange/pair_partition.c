@@ -460,9 +460,9 @@ hsort_status pair_partition_run(const struct pair_partition *x, bool *done)
     struct pair_partition_need need;
     struct pair_sorter s = pair_sorter_lay_out(x, &need);
     *done = false;
-    int64_t all = 0;
+    bool all = false;
     s.status = pair_sorter_open(&s);
-    keep_first_error(&s.status, comm_range(x->comm, s.status == HSORT_OK, &all, NULL));
+    keep_first_error(&s.status, comm_all(x->comm, s.status == HSORT_OK, &all));
     if (all) {
         split_pairs(&s);
         *done = plan_pairs(&s);

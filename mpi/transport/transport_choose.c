@@ -39,8 +39,8 @@ static bool pass_probe(struct comm *comm, char *device, int to, int from, int by
     const int received =
         MPI_Irecv(device + LARGE_BYTES, bytes, MPI_BYTE, from, TAG, comm->world, &request[0]);
     const int sent = MPI_Isend(device, bytes, MPI_BYTE, to, TAG, comm->world, &request[1]);
-    int64_t all = 0;
-    *begun = comm_range(comm, received == MPI_SUCCESS && sent == MPI_SUCCESS, &all, NULL) == HSORT_OK && all;
+    *begun = false;
+    (void)comm_all(comm, received == MPI_SUCCESS && sent == MPI_SUCCESS, begun); // unless MPI fails
     if (*begun)
         return MPI_Waitall(2, request, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
     if (received == MPI_SUCCESS) {
@@ -101,14 +101,13 @@ static hsort_status probe_messages(struct comm *comm, struct engine *engine, boo
 /* Does MPI take device memory? *takes as transport_choose() says. Collective. */
 static hsort_status probe_mpi(struct comm *comm, struct engine *engine, hsort_choice choice, int *takes)
 {
-    bool whole = may_probe(choice);
-    int64_t all_whole;
-    TRY(comm_range(comm, whole, &all_whole, NULL));
-    if (all_whole) {
+    bool whole;
+    TRY(comm_all(comm, may_probe(choice), &whole));
+    if (whole) {
         TRY(probe_messages(comm, engine, &whole));
-        TRY(comm_range(comm, whole, &all_whole, NULL));
+        TRY(comm_all(comm, whole, &whole));
     }
-    *takes = (int)all_whole;
+    *takes = whole;
     return HSORT_OK;
 }
 
@@ -119,10 +118,10 @@ hsort_transport transport_path(const struct transport *transport, int peer)
 
 hsort_status transport_unmap(struct transport *transport, struct comm *comm, bool frees)
 {
-    int64_t some_frees;
+    bool some_frees;
     if (!transport->ops->forget)
         return HSORT_OK;
-    TRY(comm_range(comm, frees, NULL, &some_frees));
+    TRY(comm_any(comm, frees, &some_frees));
     if (!some_frees)
         return HSORT_OK;
     transport->ops->forget(transport, FORGET_ALL);

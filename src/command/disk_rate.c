@@ -224,7 +224,6 @@ static hsort_status take_request_memory(int rank, int threads, void ***memory)
 static hsort_status measure_file(struct comm *comm, hsort_choice direct_io, int threads, void *const *memory,
                                  struct probe *probe, struct disk_rate *rate)
 {
-    int64_t direct;
     hsort_status status = open_probe(rate->directory, direct_io, probe);
     if (status == HSORT_OK)
         status = reserve_probe(probe, comm->size, &rate->free_bytes);
@@ -232,9 +231,7 @@ static hsort_status measure_file(struct comm *comm, hsort_choice direct_io, int 
     name_system(probe->fd, rate->system, sizeof rate->system);
     TRY(measure_disk_way(comm, probe, false, threads, memory, &rate->written_bytes, &rate->write_rate));
     TRY(measure_disk_way(comm, probe, true, threads, memory, &rate->read_bytes, &rate->read_rate));
-    TRY(comm_range(comm, block_is_direct(probe->blocks), &direct, NULL));
-    rate->direct = direct;
-    return HSORT_OK;
+    return comm_all(comm, block_is_direct(probe->blocks), &rate->direct);
 }
 
 hsort_status disk_rate_measure(struct comm *comm, const char *directory, hsort_choice direct_io, int threads,

@@ -32,11 +32,8 @@ static bool plan_is_there(const struct cli_options *options, const char *output)
 
 hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *options, bool *begun)
 {
-    int64_t some;
     const bool mine = comm->rank == 0 && plan_is_there(options, disk_deal_main_output(options));
-    TRY(comm_range(comm, mine, NULL, &some));
-    *begun = some;
-    return HSORT_OK;
+    return comm_any(comm, mine, begun);
 }
 
 hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *options, size_t *bytes)
@@ -189,16 +186,13 @@ static const char *name_other_rest(const struct disk_sort *disk, char *text, siz
 static hsort_status complete_line(struct disk_sort *disk, hsort_status status, bool *full)
 {
     char line[sizeof disk->comm->error], rest[400];
-    int64_t some;
     *full = false;
     if (status == HSORT_OK || status == HSORT_STOPPED || !disk->files)
         return status;
     const char *known = run_files_error(disk->files);
     snprintf(line, sizeof line, "%s", known[0] ? known : disk->comm->error);
-    TRY(comm_range(disk->comm, run_files_disk_is_full(disk->files) || disk_deal_is_full(&disk->deal), NULL,
-                   &some));
-    *full = some;
-    if (some)
+    TRY(comm_any(disk->comm, run_files_disk_is_full(disk->files) || disk_deal_is_full(&disk->deal), full));
+    if (*full)
         return report_fail(disk->comm, status,
                            "%.*s; %" PRId64
                            " bytes of runs stay in %.300s: the same command goes on when there is "

@@ -74,9 +74,9 @@ hsort_status stop_agree(struct comm *comm, int *asked)
 hsort_status stop_say(struct comm *comm, const char *phase, const char *directory, bool kept)
 {
     int asked;
-    int64_t some;
+    bool some;
     TRY(stop_agree(comm, &asked));
-    TRY(comm_range(comm, kept, NULL, &some));
+    TRY(comm_any(comm, kept, &some));
     return report_fail(comm, HSORT_STOPPED,
                        "stopped by %s while %s; %s/manifest says how far it got: the same command %s",
                        stop_signal_name(asked), phase, directory,

@@ -258,15 +258,6 @@ static hsort_status create_common(struct comm *comm, const struct file_target *t
     return comm_agree(comm, status);
 }
 
-/* Keep names->kept only if it is set on all ranks. Collective. */
-static hsort_status agree_on_kept(struct comm *comm, struct names *names)
-{
-    int64_t all;
-    TRY(comm_range(comm, names->kept, &all, NULL));
-    names->kept = all != 0;
-    return HSORT_OK;
-}
-
 /* Create a file of each rank's own. `temporary` is the name that its owner wants, or NULL: then all ranks have the same tag, so
  * that two ranks whose names lead to one file, by a link, cannot both create its temporary. Collective. */
 static hsort_status create_own(struct comm *comm, const struct file_target *target, const char *temporary,
@@ -311,7 +302,7 @@ static hsort_status create_with_header(struct comm *comm, const struct file_targ
     if (status != HSORT_OK)
         file_release(comm, file, names.kept); // what was there before is no worse for it
     else if (file->own)
-        status = agree_on_kept(comm, &names);
+        status = comm_all(comm, names.kept, &names.kept);
     *kept = names.kept;
     return status;
 }

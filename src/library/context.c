@@ -277,11 +277,11 @@ static hsort_status open_exchanges(hsort_context *ctx)
 {
     for (int i = 0; i < EXCHANGES; i++) {
         const struct exchange_ops *ops = exchange_table[i];
-        int64_t all = true;
+        bool all = true;
         if (!is_candidate(ctx, ops)) // the same on every rank
             continue;
         if (ops->can)
-            TRY(comm_range(&ctx->comm, ops->can(&ctx->comm, ctx->engine), &all, NULL));
+            TRY(comm_all(&ctx->comm, ops->can(&ctx->comm, ctx->engine), &all));
         if (!all)
             continue;
         if (ops->open && !comm_is_alone(&ctx->comm))

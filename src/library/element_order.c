@@ -173,14 +173,11 @@ static bool are_spread_evenly(const struct element_order *order)
 static hsort_status codes_are_numbered(const struct element_order *order, bool *numbers)
 {
     struct comm *comm = &order->ctx->comm;
-    int64_t all;
     *numbers = false;
     if (order->field_count != 1 || order->fields[0].bytes != 4 || order->code_bytes != sizeof(uint64_t) ||
         order->total == 0 || comm_is_alone(comm) || !are_spread_evenly(order))
         return HSORT_OK;
-    TRY(comm_range(comm, element_order_has_bare_keys(order), &all, NULL)); // addresses may differ
-    *numbers = all;
-    return HSORT_OK;
+    return comm_all(comm, element_order_has_bare_keys(order), numbers); // addresses may differ
 }
 
 static hsort_status find_in_one_round(struct element_order *order, void *keys)
@@ -191,11 +188,10 @@ static hsort_status find_in_one_round(struct element_order *order, void *keys)
                                 .first = order->in_offset[comm->rank],
                                 .count = order->count,
                                 .out_count = order->out_count};
-    int64_t some_want = 1;
-    bool numbers;
+    bool numbers, some_want = true;
     TRY(codes_are_numbered(order, &numbers));
     if (numbers) // positions alone come out if no rank wants the keys
-        TRY(comm_range(comm, keys != NULL, NULL, &some_want));
+        TRY(comm_any(comm, keys != NULL, &some_want));
     const struct raw_keys numbered = {.map = order->fields[0].map,
                                       .from = order->fields[0].from,
                                       .decode = !some_want,
@@ -457,8 +453,8 @@ static hsort_status find_in_two_rounds(struct element_order *order)
 /* Carry the keys into order, because no code holds a whole key. keys NULL: this rank wants none. Collective. */
 static hsort_status carry_keys(const struct element_order *order, void *keys)
 {
-    int64_t some_want;
-    TRY(comm_range(&order->ctx->comm, keys != NULL, NULL, &some_want));
+    bool some_want;
+    TRY(comm_any(&order->ctx->comm, keys != NULL, &some_want));
     return some_want ? element_carry(order->ctx, false, order->in_offset, order->positions,
                                      keys ? order->out_count : 0, (size_t)order->fields[0].bytes,
                                      order->fields[0].from, keys)

@@ -50,7 +50,6 @@ static hsort_status sort_pairs(const struct element_order *order, struct pair_pa
     hsort_context *ctx = order->ctx;
     struct pair_partition_need of = {0};
     struct memory_need need = {0};
-    int64_t all;
     bool fits = false;
     hsort_status status = HSORT_OK;
     if (mine && pair_partition_can(x, &of)) {
@@ -60,8 +59,7 @@ static hsort_status sort_pairs(const struct element_order *order, struct pair_pa
         status = context_has_room(ctx, &need, &fits);
     }
     TRY(comm_agree(&ctx->comm, status));
-    TRY(comm_range(&ctx->comm, fits, &all, NULL));
-    *done = all != 0;
+    TRY(comm_all(&ctx->comm, fits, done));
     if (!*done)
         return HSORT_OK;
     TRY(reserve_for_pairs(ctx, &need));
@@ -108,9 +106,9 @@ static hsort_status sort_any_keys(const struct element_order *order, struct pair
 {
     struct comm *comm = &order->ctx->comm;
     const int bytes = order->fields[0].bytes;
-    int64_t bare, fields;
-    TRY(comm_range(comm, element_order_has_bare_keys(order) && (bytes == 4 || bytes == 8), &bare, NULL));
-    TRY(comm_range(comm, !keys && order->key_bits <= WORD_BITS, &fields, NULL));
+    bool bare, fields;
+    TRY(comm_all(comm, element_order_has_bare_keys(order) && (bytes == 4 || bytes == 8), &bare));
+    TRY(comm_all(comm, !keys && order->key_bits <= WORD_BITS, &fields));
     x->pairs = (struct engine_pairs){.map = bare ? order->fields[0].map
                                                  : keymap_of_kind(KEY_UNSIGNED, 8, 0, HSORT_ASCENDING),
                                      .count = order->count,

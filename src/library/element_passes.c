@@ -399,14 +399,11 @@ static hsort_status choose_columns_store(struct element_order *order, const hsor
                                          size_t memory_bytes, bool *needs)
 {
     struct comm *comm = &order->ctx->comm;
-    int64_t some;
     bool lacks = false;
     const hsort_status mine = element_take_fields(order, fields, field_count, element_bytes_of(columns));
     TRY(element_order_plan(order, mine, element_request(order, element_bytes_of(columns))));
     TRY(comm_agree(comm, lacks_host_memory(order, columns, memory_bytes, &lacks)));
-    TRY(comm_range(comm, lacks && order->total > 0, NULL, &some));
-    *needs = some;
-    return HSORT_OK;
+    return comm_any(comm, lacks && order->total > 0, needs);
 }
 
 hsort_status columns_need_store(hsort_context *ctx, const hsort_field *fields, int field_count,

@@ -59,15 +59,6 @@ static hsort_status run_on_host(hsort_context *ctx, const struct host_call *call
     return status;
 }
 
-/* Does any rank's context keep memory that has not been freed yet? The same answer on every rank. Collective. */
-static hsort_status can_make_room(hsort_context *ctx, bool *can)
-{
-    int64_t any;
-    TRY(comm_range(&ctx->comm, !ctx->tries_again && context_kept_bytes(ctx) > 0, NULL, &any));
-    *can = any;
-    return HSORT_OK;
-}
-
 /* Free what the context keeps, and wait until the caller's arrays are as they should be. Collective. */
 static hsort_status make_room(hsort_context *ctx, const struct host_call *call)
 {
@@ -87,19 +78,19 @@ static hsort_status run_again(hsort_context *ctx, const struct host_call *call)
 
 hsort_status host_call_finish(hsort_context *ctx, hsort_status status, const struct host_call *call)
 {
-    int64_t all;
-    bool again = false;
+    bool all, again = false;
     if (status != HSORT_DEVICE_MEMORY)
         return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
     context_fail(ctx, status); // what to say if there is no other try
     status_clear();
-    hsort_status agreed = can_make_room(ctx, &again);
+    // Does any rank's context keep memory that has not been freed yet?
+    hsort_status agreed = comm_any(&ctx->comm, !ctx->tries_again && context_kept_bytes(ctx) > 0, &again);
     if (agreed == HSORT_OK && again)
         agreed = make_room(ctx, call);
     if (agreed == HSORT_OK && again)
         return run_again(ctx, call);
     if (agreed == HSORT_OK)
-        agreed = comm_range(&ctx->comm, all_are_in_host_memory(ctx, call), &all, NULL);
+        agreed = comm_all(&ctx->comm, all_are_in_host_memory(ctx, call), &all);
     if (agreed != HSORT_OK)
         return context_fail(ctx, agreed);
     if (!all)

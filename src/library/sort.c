@@ -155,9 +155,8 @@ static hsort_status pass_sorted(struct sort *s)
     // Where in and out are one array, keys can stay in it but not shift.
     const bool stuck =
         s->in == s->out && s->in_count + s->out_count > 0 && (have[0] != want[0] || have[1] != want[1]);
-    int64_t some_stuck;
-    bool sorted;
-    TRY(comm_range(comm, stuck, NULL, &some_stuck));
+    bool some_stuck, sorted;
+    TRY(comm_any(comm, stuck, &some_stuck));
     if (some_stuck)
         return HSORT_OK;
     TRY(came_sorted(s, &sorted));

@@ -260,7 +260,6 @@ hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
 {
     hsort_context *ctx = s->ctx;
     struct memory_need need = {0};
-    int64_t some;
     hsort_status status = HSORT_OK;
     *needs = false;
     if (s->total == 0 || KEY_IS_COUNTED(s->map.key_bytes))
@@ -273,9 +272,7 @@ hsort_status sort_choose_store(struct sort *s, size_t memory_bytes, bool *needs)
     const bool mine =
         disk_plan_needs(on_host, memory_need_bytes(&need), s->passes == 2, sort_run_bytes(s), memory_bytes);
     TRY(comm_agree(&ctx->comm, status));
-    TRY(comm_range(&ctx->comm, mine, NULL, &some));
-    *needs = some;
-    return HSORT_OK;
+    return comm_any(&ctx->comm, mine, needs);
 }
 
 size_t sort_run_bytes(const struct sort *s)
@@ -330,9 +327,8 @@ hsort_status sort_reserve_exchange(struct sort *s)
     bool fits;
     TRY(node_has_exchange_bytes(s, greater_bytes(raw, sorted), &fits));
     if (s->raw_exchange) {
-        int64_t all;
-        TRY(comm_range(&ctx->comm, fits && reserve_exchange_bytes(ctx, greater_bytes(raw, sorted)), &all,
-                       NULL));
+        bool all;
+        TRY(comm_all(&ctx->comm, fits && reserve_exchange_bytes(ctx, greater_bytes(raw, sorted)), &all));
         if (!all)
             s->raw_exchange = NULL;
     }

@@ -1,4 +1,5 @@
-/* The lesser and the greater of two numbers, one held between two, and quotients and multiples rounded up. A leaf. */
+/* Numbers: the lesser and the greater of two, one held between two; quotients, multiples and logarithms rounded up; a search in a
+ * rising array. A leaf. */
 #ifndef LESSER_H
 #define LESSER_H
 
@@ -41,6 +42,29 @@ static inline int64_t divide_up(int64_t count, int64_t by)
 static inline size_t bytes_rounded_up(size_t bytes, size_t step)
 {
     return (bytes + step - 1) / step * step;
+}
+
+/* The least depth with 2^depth >= count. */
+static inline int depth_of(int64_t count)
+{
+    int depth = 0;
+    while (depth < 63 && INT64_C(1) << depth < count)
+        depth++;
+    return depth;
+}
+
+/* The first index of rising [count] whose entry is above `value`; count: there is none. */
+static inline int64_t first_above(const int64_t *rising, int64_t count, int64_t value)
+{
+    int64_t low = 0, high = count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (rising[middle] > value)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
 }
 
 #endif

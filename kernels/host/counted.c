@@ -1,5 +1,6 @@
 /* Keys of 1 and 2 bytes: counting them, and writing them anew. Each thread has a part of the keys. */
 #include <stdlib.h>
+#include "kernels/base/lesser.h"
 #include "kernels/host/host_engine.h"
 
 static int64_t counted_values(int key_bytes)
@@ -63,25 +64,11 @@ hsort_status host_count_keys(struct engine *engine, int key_bytes, const void *k
 
 /* ---- write --------------------------------------------------------------------------------------------- */
 
-/* The first value that ends behind `position`. */
-static int64_t value_at(const struct engine_counted *counted, int64_t position)
-{
-    int64_t low = 0, high = counted->values;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (counted->ends[middle] > position)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 /* Write out[from] .. out[until - 1]; first: the position of out[0]. */
 static void fill_part(int key_bytes, const struct engine_counted *counted, int64_t first, int64_t from,
                       int64_t until, void *out)
 {
-    int64_t value = value_at(counted, first + from);
+    int64_t value = first_above(counted->ends, counted->values, first + from);
     while (from < until && value < counted->values) {
         const int64_t end = counted->ends[value] - first < until ? counted->ends[value] - first : until;
         repeat_key(key_bytes, key_load(key_bytes, counted->keys, value), out, from, end);

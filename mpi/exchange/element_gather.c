@@ -165,15 +165,6 @@ static hsort_status check_index(const struct element_gather *g)
     return check_inside(outside, g->count, elements);
 }
 
-/* Bits of numbers up to `most`. */
-static int bits_up_to(int64_t most)
-{
-    int bits = 0;
-    while (bits < 63 && most >> bits > 0)
-        bits++;
-    return bits;
-}
-
 /* The codes of an index. */
 struct index_codes {
     int code_bytes, place_bits;
@@ -257,8 +248,8 @@ static hsort_status sort_index(struct element_gather *g)
 {
     if (g->count == 0)
         return HSORT_OK;
-    struct index_codes codes = {.place_bits = bits_up_to(g->count)};
-    const int bits = codes.place_bits + bits_up_to(g->offset[g->comm->size]);
+    struct index_codes codes = {.place_bits = depth_of(g->count + 1)};
+    const int bits = codes.place_bits + depth_of(g->offset[g->comm->size] + 1);
     codes.code_bytes = bits <= CODE_BITS_NARROW ? 8 : 16;
     hsort_status status = sort_codes_of_index(g, &codes);
     if (status == HSORT_OK)

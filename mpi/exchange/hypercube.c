@@ -9,18 +9,11 @@
  * So every comparator ascends, the lower rank always takes the lower keys, and pairs with a rank that does not exist are skipped:
  * mpi/README.md says why. */
 #include "mpi/exchange/hypercube.h"
-
-static int dimensions(int size)
-{
-    int dimension = 0;
-    while (dimension < 31 && (1L << dimension) < size)
-        dimension++;
-    return dimension;
-}
+#include "kernels/base/lesser.h"
 
 int hypercube_rounds(int size)
 {
-    int dimension = dimensions(size);
+    int dimension = depth_of(size);
     return dimension * (dimension + 1) / 2;
 }
 

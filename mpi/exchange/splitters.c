@@ -337,25 +337,12 @@ static hsort_status count(struct splitters *s, const struct exchange *x, int pro
 
 /* ---- 4. narrow ----------------------------------------------------------------------------------------- */
 
-/* How many of the probes have no more than `position` keys below them. */
-static int probes_below(const struct splitters *s, int probes, int64_t position)
-{
-    int low = 0, high = probes;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (s->sums[middle] <= position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static void narrow_brackets(struct splitters *s, struct splitter *here, int probes)
 {
     const int64_t *less = s->sums, *not_greater = less + probes;
     const int64_t *own_less = s->own, *own_not_greater = own_less + probes;
-    const int above = probes_below(s, probes, here->position), below = above - 1;
+    // So many of the probes have no more keys below them than the splitter.
+    const int above = (int)first_above(s->sums, probes, here->position), below = above - 1;
     if (below >= 0 && s->probes[below] >= here->low) {
         if (not_greater[below] > here->position) {
             here->low = here->high = s->probes[below];

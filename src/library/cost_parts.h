@@ -20,14 +20,6 @@ static inline struct shard_size shard_size_of(int size, int key_bytes, int64_t t
     return s;
 }
 
-static inline int depth_of(int64_t count)
-{
-    int depth = 0;
-    while (INT64_C(1) << depth < count)
-        depth++;
-    return depth;
-}
-
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;

@@ -24,10 +24,7 @@ enum { WORD_BITS = 64 };
 
 int element_position_bits(int64_t count)
 {
-    int bits = 1;
-    while (bits < WORD_BITS - 1 && (int64_t)1 << bits < count)
-        bits++;
-    return bits;
+    return count > 2 ? depth_of(count) : 1;
 }
 
 int element_code_bytes(int bits)

@@ -1,5 +1,6 @@
 #include "src/library/narrow_counts.h"
 #include <stdlib.h>
+#include "kernels/base/lesser.h"
 #include "src/library/sort_memory.h"
 #include "src/library/sort_stream.h"
 
@@ -136,13 +137,5 @@ hsort_status narrow_sum(struct narrow_counts *n)
 
 uint64_t narrow_key_at(const struct narrow_counts *n, int64_t position)
 {
-    int64_t low = 0, high = n->values - 1;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (n->ends[middle] > position)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return (uint64_t)keymap_decode(n->map, (key_code)low);
+    return (uint64_t)keymap_decode(n->map, (key_code)first_above(n->ends, n->values - 1, position));
 }

@@ -117,8 +117,8 @@ struct transport_ops {
      *
      * In sendrecv() rank 1 may have mapped `keys`; after the agreement it certainly does not map them.
      *
-     * FORGET_CALLERS is for the end of every public call (context_finish()), FORGET_ALL for before memory that lasts is
-     * freed (transport_unmap()). Not collective. */
+     * FORGET_CALLERS is for the end of every phase that may have shown the caller's memory (context_agree()), FORGET_ALL for before
+     * memory that lasts is freed (transport_unmap()). Not collective. */
     void (*forget)(struct transport *transport, enum transport_forget what);
 };
 

@@ -2,7 +2,6 @@
  * file. Values and positions are sorted as parts of the element (disk_deal.h). The library makes the checks, before and after
  * (disk_passes.h), because runs of an earlier start of the command count. */
 #include "src/command/disk_sort.h"
-#include "src/command/launch.h"
 #include "src/command/record_share.h"
 #include "src/command/records_run.h"
 #include "src/command/stop.h"
@@ -49,7 +48,7 @@ hsort_status records_choose_disk(struct record_run *run, size_t *memory_bytes, b
     if (!are_alone(run))
         TRY(lacks_arrays(run, *memory_bytes, &lacks));
     const hsort_status status = columns_need_store(run->ctx, run->keys.fields, run->keys.count, &columns,
-                                                   run->count, run->count, *memory_bytes, &needs);
+                                                   run->count, *memory_bytes, &needs);
     if (status != HSORT_OK)
         return records_keep_line(run, status);
     const bool wanted = begun || options->runs > 0 || options->checkpoint; // in memory it cannot be stopped

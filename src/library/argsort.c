@@ -98,14 +98,25 @@ static hsort_status check_argsort_apart(const struct argsort *a, const int64_t *
     return element_check_apart(arrays, length);
 }
 
-static hsort_status finish_argsort(struct argsort *a, hsort_status status)
+/* The rest of either call. status: of the checks so far. Collective. */
+static hsort_status finish_argsort(struct argsort *a, hsort_status status, int64_t *index, void *keys_out)
 {
-    hsort_context *ctx = a->order.ctx;
+    struct element_order *order = &a->order;
+    hsort_context *ctx = order->ctx;
+    keep_first_error(&status, element_check_array(ctx, "index", index, order->out_count, sizeof *index));
+    if (status == HSORT_OK && keys_out)
+        status =
+            element_check_array(ctx, "keys_out", keys_out, order->out_count, (size_t)order->fields[0].bytes);
+    if (status == HSORT_OK)
+        status = check_argsort_apart(a, index, keys_out);
+    struct trace_span *span = trace_begin(ctx->comm.trace, "argsort");
+    trace_keys(span, order->count);
+    status = trace_end_with(span, run_argsort(a, status, index, keys_out));
     for (int i = 0; i < HSORT_FIELDS_MAX; i++)
         element_array_free(ctx, &a->loaded[i]);
     element_array_free(ctx, &a->index);
     element_array_free(ctx, &a->keys_out);
-    element_order_close(&a->order);
+    element_order_close(order);
     return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
@@ -119,14 +130,7 @@ hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order orde
     hsort_status status = element_take_fields(&a.order, &field, 1, SIZE_MAX);
     if (status == HSORT_OK)
         status = element_check_array(ctx, "keys", keys, count, hsort_type_bytes(type));
-    keep_first_error(&status, element_check_array(ctx, "index", index, out_count, sizeof *index));
-    if (status == HSORT_OK && keys_out)
-        status = element_check_array(ctx, "keys_out", keys_out, out_count, hsort_type_bytes(type));
-    if (status == HSORT_OK)
-        status = check_argsort_apart(&a, index, keys_out);
-    struct trace_span *span = trace_begin(ctx->comm.trace, "argsort");
-    trace_keys(span, count);
-    return finish_argsort(&a, trace_end_with(span, run_argsort(&a, status, index, keys_out)));
+    return finish_argsort(&a, status, index, keys_out);
 }
 
 hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *columns, const hsort_field *fields,
@@ -142,10 +146,5 @@ hsort_status hsort_argsort_columns(hsort_context *ctx, const void *const *column
         a.columns[i] = columns[i];
         status = element_check_array(ctx, "a column", columns[i], count, 1);
     }
-    keep_first_error(&status, element_check_array(ctx, "index", index, out_count, sizeof *index));
-    if (status == HSORT_OK)
-        status = check_argsort_apart(&a, index, NULL);
-    struct trace_span *span = trace_begin(ctx->comm.trace, "argsort");
-    trace_keys(span, count);
-    return finish_argsort(&a, trace_end_with(span, run_argsort(&a, status, index, NULL)));
+    return finish_argsort(&a, status, index, NULL);
 }

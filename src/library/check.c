@@ -1,3 +1,4 @@
+#include "kernels/base/lesser.h"
 #include "src/library/context_memory.h"
 #include "src/library/sort_stream.h"
 #include "src/library/struct_size.h"
@@ -14,7 +15,7 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
         return verify_add(verifier, ctx->engine, keys, count);
     TRY(ops->stream_synchronize(ctx->engine, STREAM_WORK)); // the host's cores may copy keys at once
     for (int64_t done = 0; done < count;) {
-        int64_t chunk = count - done < most ? count - done : most;
+        const int64_t chunk = lesser(count - done, most);
         const char *from = (const char *)keys + (size_t)done * width;
         TRY(ops->copy(ctx->engine, STREAM_WORK, ctx->kept[KEPT_SCRATCH].memory, from, (size_t)chunk * width));
         TRY(verify_add(verifier, ctx->engine, ctx->kept[KEPT_SCRATCH].memory, chunk));
@@ -26,8 +27,7 @@ hsort_status context_inspect(hsort_context *ctx, struct verifier *verifier, cons
 hsort_status context_piece_bytes(const hsort_context *ctx, size_t *bytes)
 {
     size_t free_bytes, most = ctx->kept[KEPT_SCRATCH].bytes;
-    if (*bytes > STREAM_PART_BYTES)
-        *bytes = STREAM_PART_BYTES;
+    *bytes = lesser_bytes(*bytes, STREAM_PART_BYTES);
     if (*bytes <= most)
         return HSORT_OK;
     TRY(context_free_bytes(ctx, &free_bytes));
@@ -62,25 +62,29 @@ static hsort_status check_shard(hsort_context *ctx, struct verifier *verifier, c
     return context_inspect(ctx, verifier, keys, count);
 }
 
+/* hsort_check() in a context that has been entered; does not keep the error line. Collective. */
+static hsort_status check_shards(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
+                                 int64_t count, void *stream, hsort_check_result *result)
+{
+    struct verifier verifier;
+    hsort_check_result found;
+    size_t bytes = 0;
+    const hsort_status mine = check_request(ctx, type, keys, count, result, &bytes);
+    TRY(context_agree_on_keys(ctx, type, order, mine));
+    TRY(context_unmap(ctx, ctx->kept[KEPT_SCRATCH].bytes < bytes));
+    verify_start(&verifier, keymap_make(type, order));
+    TRY(context_agree(ctx, check_shard(ctx, &verifier, keys, count, bytes, stream)));
+    TRY(verify_finish(&verifier, &ctx->comm, &found));
+    struct_size_copy(result, &found);
+    return HSORT_OK;
+}
+
 hsort_status hsort_check(hsort_context *ctx, hsort_type type, hsort_order order, const void *keys,
                          int64_t count, void *stream, hsort_check_result *result)
 {
-    size_t bytes = 0;
     TRY(context_enter(ctx));
-    hsort_status status = check_request(ctx, type, keys, count, result, &bytes);
-    if ((status = context_agree_on_keys(ctx, type, order, status)) != HSORT_OK)
-        return context_fail(ctx, status);
-    if ((status = context_unmap(ctx, ctx->kept[KEPT_SCRATCH].bytes < bytes)) != HSORT_OK)
-        return context_fail(ctx, status);
-    struct verifier verifier;
-    hsort_check_result found;
-    verify_start(&verifier, keymap_make(type, order));
-    if ((status = context_finish(ctx, check_shard(ctx, &verifier, keys, count, bytes, stream))) != HSORT_OK)
-        return status;
-    if ((status = verify_finish(&verifier, &ctx->comm, &found)) != HSORT_OK)
-        return context_fail(ctx, status);
-    struct_size_copy(result, &found);
-    return HSORT_OK;
+    const hsort_status status = check_shards(ctx, type, order, keys, count, stream, result);
+    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
 }
 
 /* ---- of a stream --------------------------------------------------------------------------------------- */
@@ -91,11 +95,10 @@ static hsort_status inspect_stream(hsort_context *ctx, struct verifier *verifier
 {
     struct engine *engine = ctx->engine;
     const int width = verifier->map.key_bytes;
-    const int64_t room = (int64_t)(ctx->kept[KEPT_SCRATCH].bytes / (size_t)width),
-                  most = STREAM_PART_BYTES / width;
-    const int64_t part = room < most ? room : most;
+    const int64_t room = (int64_t)(ctx->kept[KEPT_SCRATCH].bytes / (size_t)width);
+    const int64_t part = lesser(room, STREAM_PART_BYTES / width);
     while (*done < count && stream->next(stream->user, *done, false)) {
-        const int64_t more = count - *done < part ? count - *done : part;
+        const int64_t more = lesser(count - *done, part);
         struct engine_transfer transfer = stream_transfer(stream, width, *done, more);
         transfer.memory = ctx->kept[KEPT_SCRATCH].memory;
         TRY(engine->ops->transfer(engine, &transfer, 1, NULL, 0));

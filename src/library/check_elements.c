@@ -44,11 +44,6 @@ static hsort_status check_arrays(const struct element_check *c, const hsort_chec
                              "result: is NULL, or its struct_size is not that of an hsort_check_result");
 }
 
-static size_t piece_room(const struct element_check *c, int which)
-{
-    return bytes_rounded_up((size_t)c->piece * c->bytes[which], ENGINE_ALIGNMENT);
-}
-
 /* Lay out a buffer for pieces of c->piece elements; if there are none, it has no bytes. */
 static void lay_out(struct element_check *c)
 {
@@ -56,7 +51,7 @@ static void lay_out(struct element_check *c)
     for (int i = 0; i < ARRAYS; i++) {
         c->place[i] = c->buffer_bytes;
         if (!c->in_reach[i])
-            c->buffer_bytes += piece_room(c, i);
+            c->buffer_bytes += bytes_rounded_up((size_t)c->piece * c->bytes[i], ENGINE_ALIGNMENT);
     }
 }
 
@@ -72,8 +67,7 @@ static hsort_status plan_check_pieces(struct element_check *c)
         c->in_reach[i] = space == SPACE_ENGINE || c->bytes[i] == 0;
         row += c->in_reach[i] ? 0 : c->bytes[i];
     }
-    c->piece =
-        row == 0 || count <= STREAM_PART_BYTES / (int64_t)row ? count : STREAM_PART_BYTES / (int64_t)row;
+    c->piece = row == 0 ? count : lesser(count, STREAM_PART_BYTES / (int64_t)row);
     lay_out(c);
     if (c->buffer_bytes <= ctx->kept[KEPT_SCRATCH].bytes)
         return HSORT_OK;
@@ -132,7 +126,7 @@ static hsort_status look_at_all(const struct element_check *c, struct verifier *
     TRY(context_wait_caller(ctx, c->order.stream, SPACE_HOST)); // some of the arrays may lie there
     TRY(context_reserve(ctx, KEPT_SCRATCH, c->buffer_bytes));
     for (int64_t done = 0, some; done < c->order.count; done += some) {
-        some = c->order.count - done < c->piece ? c->order.count - done : c->piece;
+        some = lesser(c->order.count - done, c->piece);
         TRY(look_at_piece(c, done, some, verifier));
     }
     return HSORT_OK;

@@ -124,12 +124,6 @@ hsort_status context_wait_caller(hsort_context *ctx, void *stream, enum engine_s
     return space == SPACE_HOST ? ctx->engine->ops->stream_synchronize(ctx->engine, STREAM_WORK) : HSORT_OK;
 }
 
-hsort_status context_finish(hsort_context *ctx, hsort_status mine)
-{
-    hsort_status status = context_agree(ctx, mine);
-    return status == HSORT_OK ? HSORT_OK : context_fail(ctx, status);
-}
-
 /* ---- making a context ---------------------------------------------------------------------------------- */
 
 static hsort_status check_options(const hsort_options *o)

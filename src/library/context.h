@@ -93,12 +93,8 @@ hsort_status context_unmap(hsort_context *ctx, bool frees);
  * memory, before this returns, because the host's cores copy such keys at once. Not collective. Errors: the engine's. */
 hsort_status context_wait_caller(hsort_context *ctx, void *stream, enum engine_space space);
 
-/* End a public collective call: context_agree() on `mine` and keep the line that hsort_last_error() gives.
- * Collective. */
-hsort_status context_finish(hsort_context *ctx, hsort_status mine);
-
-/* Keep the line of an agreement that has failed already: comm->error, or this rank's own text after
- * HSORT_MPI. Returns `status`. Not collective. */
+/* Keep the line of an agreement that has failed already, for hsort_last_error(): comm->error, or this rank's own
+ * text after HSORT_MPI. Returns `status`. Not collective. */
 hsort_status context_fail(hsort_context *ctx, hsort_status status);
 
 /* Have at least `bytes` of one of the memories that the context keeps (context_memory.h takes all of them at once). If it grows,

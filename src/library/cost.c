@@ -156,7 +156,7 @@ static double transfer_seconds(const hsort_rates *rates, enum cost_place place, 
 static double collective_seconds(const struct cost_network *n, const hsort_rates *rates)
 {
     const int depth = depth_of(n->size);
-    const int inside = depth_of(n->ranks_per_node < n->size ? n->ranks_per_node : n->size);
+    const int inside = depth_of(near_ranks(n));
     return inside * message_seconds(rates, COST_NEAR) + (depth - inside) * message_seconds(rates, COST_FAR);
 }
 
@@ -210,7 +210,7 @@ static void add_bitonic(const struct cost_network *n, const hsort_rates *rates, 
 static int passes_of(int64_t runs)
 {
     int passes = 0;
-    for (; runs > 1; runs = (runs + RUNS_IN_PASS - 1) / RUNS_IN_PASS)
+    for (; runs > 1; runs = divide_up(runs, RUNS_IN_PASS))
         passes++;
     return passes;
 }
@@ -254,11 +254,6 @@ bool cost_direct_packs(const struct cost_network *n, const struct shard_size *s)
 {
     return part_is_worth_packing((size_t)fmin(s->shard_bytes / n->size, TRANSPORT_CHUNK_DEFAULT),
                                  TRANSPORT_CHUNK_DEFAULT);
-}
-
-static int near_ranks(const struct cost_network *n)
-{
-    return n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
 }
 
 /* A shard goes to all ranks, this one included. On even nodes, in each step all ranks of a node have partners on it, or all have
@@ -331,8 +326,7 @@ struct hsort_plan_exchange cost_exchange(const struct cost_network *network, con
         else
             add_bitonic(network, rates, &s, &cost);
     }
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
-        cost.total_seconds += cost.seconds[phase];
+    cost.total_seconds = seconds_of_phases(&cost);
     return cost;
 }
 
@@ -387,7 +381,7 @@ struct hsort_plan_exchange cost_two_passes(const struct cost_network *network,
     const double away = 1 - 1.0 / network->size, steps = (double)runs + 2,
                  share = s.shard_bytes / (double)runs;
     const double copy = rate(rates, HSORT_RATE_HOST_COPY), keys = (double)s.capacity / (double)runs;
-    const int far_ranks = network->size > network->ranks_per_node ? network->size - network->ranks_per_node : 0;
+    const int far_ranks = network->size - near_ranks(network);
     const double sort = keys / sort_rate(rates, key_bytes) + rate(rates, HSORT_RATE_STEP);
     const double step = larger(copy > 0 ? share / copy : 0, sort);
     // Pieces come from host memory, whatever GPUs have between them. On a node they are like own pieces, which the step includes.
@@ -459,7 +453,6 @@ struct hsort_plan_exchange cost_counted(const struct cost_network *network, cons
                 collective_seconds(network, rates) +
                 2 * table / rate(rates, far ? HSORT_RATE_NETWORK : HSORT_RATE_LINK);
     }
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
-        cost.total_seconds += cost.seconds[phase];
+    cost.total_seconds = seconds_of_phases(&cost);
     return cost;
 }

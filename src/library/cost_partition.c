@@ -57,7 +57,7 @@ static double fetched_share(const struct cost_network *n)
 /* Ranks of the smallest node, which send most to other nodes; ranks fill one node after the other. */
 static int fewest_of_node(const struct cost_network *n)
 {
-    const int each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
+    const int each = near_ranks(n);
     return n->size % each != 0 ? n->size % each : each;
 }
 
@@ -70,8 +70,8 @@ static double near_share(const hsort_rates *rates, const struct shard_size *s)
 struct moved_shard cost_moved_packed(const struct cost_network *n, const hsort_rates *rates,
                                      const struct shard_size *s)
 {
-    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, far_ranks = n->size - fewest_of_node(n);
-    const double each = s->shard_bytes / n->size, near = (near_ranks - 1) * each, far = far_ranks * each;
+    const double each = s->shard_bytes / n->size, near = (near_ranks(n) - 1) * each,
+                 far = (n->size - fewest_of_node(n)) * each;
     return (struct moved_shard){.near = near * near_share(rates, s),
                                 .far = far * packed_share(s),
                                 .packed = far + (rates->link == HSORT_TRANSPORT_STAGED ? near : 0)};
@@ -80,8 +80,9 @@ struct moved_shard cost_moved_packed(const struct cost_network *n, const hsort_r
 double cost_most_sent_packed(const struct cost_network *n, const hsort_rates *rates,
                              const struct shard_size *s)
 {
-    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size;
-    return ((near_ranks - 1) * near_share(rates, s) + (n->size - near_ranks) * packed_share(s)) * s->shard_bytes / n->size;
+    const int near = near_ranks(n);
+    return ((near - 1) * near_share(rates, s) + (n->size - near) * packed_share(s)) * s->shard_bytes /
+           n->size;
 }
 
 double cost_sent_packed(const hsort_rates *rates, const struct shard_size *s, double bytes,
@@ -142,7 +143,7 @@ void cost_add_partition(const struct cost_network *n, const struct hsort_rates *
     const double short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
     const struct hsort_plan_crossing crossing = cost_crossing(n, s->key_bytes, s->total, HSORT_EXCHANGE_PARTITION);
     const double gaps = (double)batch_spare_keys(moved.packed > 0, s->capacity) /
-                        (double)(s->capacity > 0 ? s->capacity : 1),
+                        (double)greater(s->capacity, 1),
                  fetched = fetched_share(n) * (1 + gaps);
     cost->seconds[HSORT_PHASE_LOCAL_SORT] = sort * BEFORE_KEYS_MOVE;
     cost->seconds[HSORT_PHASE_EXCHANGE] =
@@ -172,12 +173,11 @@ struct hsort_plan_exchange cost_pairs(const struct cost_network *n, const hsort_
                                       double taken_bytes)
 {
     const struct shard_size s = shard_size_of(n->size, pair_bytes, total);
-    const int near_ranks = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, others = n->size - 1;
+    const int near = near_ranks(n), others = n->size - 1;
     const double keys = (double)s.capacity, each_far = keys * packed_bytes / n->size,
                  each_near = rates->link == HSORT_TRANSPORT_STAGED ? each_far : keys * moved_bytes / n->size;
     const double sort = keys / sort_rate(rates, pair_bytes <= PAIR_OF_WORD ? PAIR_OF_WORD : PAIR_WIDE);
-    const struct moved_shard moved = {.near = (near_ranks - 1) * each_near,
-                                      .far = (n->size - near_ranks) * each_far};
+    const struct moved_shard moved = {.near = (near - 1) * each_near, .far = (n->size - near) * each_far};
     const double sent = moved.near + moved.far,
                  short_ones = (double)COLLECTIVES * depth_of(n->size) + MESSAGES * others;
     double engine = sort * (1 - BEFORE_KEYS_MOVE);
@@ -205,7 +205,7 @@ struct hsort_plan_exchange cost_pairs(const struct cost_network *n, const hsort_
  * the other, and the last node has the rest. */
 static double spread_crossing(const struct cost_network *n)
 {
-    const double each = n->ranks_per_node < n->size ? n->ranks_per_node : n->size, rest = fmod(n->size, each), ranks = n->size;
+    const double each = near_ranks(n), rest = fmod(n->size, each), ranks = n->size;
     return ((ranks - rest) * (ranks - each) + rest * (ranks - rest)) / ranks;
 }
 

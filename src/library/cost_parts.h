@@ -30,6 +30,20 @@ static inline double rate(const hsort_rates *rates, hsort_rate which)
     return rates->value[which];
 }
 
+/* Ranks of a whole node. */
+static inline int near_ranks(const struct cost_network *n)
+{
+    return (int)lesser(n->ranks_per_node, n->size);
+}
+
+static inline double seconds_of_phases(const struct hsort_plan_exchange *cost)
+{
+    double seconds = 0;
+    for (int phase = 0; phase < HSORT_PHASES; phase++)
+        seconds += cost->seconds[phase];
+    return seconds;
+}
+
 /* Keys per second of a local sort. Keys of 16 bytes have no rate of their own: they pass through memory as often as keys of
  * 8, and are twice as wide. */
 static inline double sort_rate(const hsort_rates *rates, int key_bytes)

@@ -37,7 +37,7 @@
 #include "src/library/disk_cuts.h"
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/base/lesser.h"
+#include "kernels/base/memory_parts.h"
 #include "src/library/disk_look.h"
 #include "src/library/disk_plan.h"
 
@@ -61,10 +61,10 @@ struct disk_cuts {
     struct comm *comm;
     struct comm alone; /* this rank alone, for the ranges */
     const struct pass_sort *sort;
-    const struct run_store *store;
     const struct run_plan *plan;
     int64_t borders; /* between segments: one less than these */
     struct disk_look look; /* how they are read */
+    char *memory;          /* of the arrays whose [lengths] are given below; owned */
 
     int64_t first, runs;  /* this rank's share of the runs */
     char *fences;         /* of these runs, or the fences' codes; owned */
@@ -88,7 +88,7 @@ struct disk_cuts {
 /* The first of a rank's share of so many. */
 static int64_t share_of(int64_t all, int rank, int size)
 {
-    return all / size * rank + (rank < all % size ? rank : all % size);
+    return all / size * rank + lesser(rank, all % size);
 }
 
 static int64_t share_count(int64_t all, int rank, int size)
@@ -100,42 +100,23 @@ static int64_t share_count(int64_t all, int rank, int size)
 
 static void free_cuts(struct disk_cuts *c)
 {
+    free(c->memory);
     free(c->fences);
-    free(c->fence);
-    free(c->fence_count);
-    free(c->position);
-    free(c->fence_cut);
-    free(c->out_lengths);
-    free(c->out_places);
-    free(c->in_lengths);
-    free(c->in_places);
-    free(c->received);
-    free(c->begin);
-    free(c->end);
-    free(c->count);
-    free(c->window);
-    free(c->last);
     free(c->elements);
     free(c->last_elements);
     run_cuts_close(c->fence_tables);
     run_cuts_close(c->tables);
 }
 
-static int cuts_at_once(int64_t cuts, int least, int most)
-{
-    const int64_t some = cuts / TIMES;
-    return some < least ? least : some > most ? most : (int)some;
-}
-
 /* Fences have two cuts for each border. */
 static int fence_cuts_at_once(int64_t borders)
 {
-    return cuts_at_once(2 * borders, FENCE_CUTS_LEAST, RUN_CUTS_AT_ONCE);
+    return (int)int64_clamp(2 * borders / TIMES, FENCE_CUTS_LEAST, RUN_CUTS_AT_ONCE);
 }
 
 static int own_cuts_at_once(int64_t own_borders)
 {
-    return cuts_at_once(own_borders, CUTS_LEAST, CUTS_MOST);
+    return (int)int64_clamp(own_borders / TIMES, CUTS_LEAST, CUTS_MOST);
 }
 
 size_t disk_cuts_bytes(int64_t parts, int size)
@@ -161,34 +142,40 @@ static void set_lengths(struct disk_cuts *c)
     }
 }
 
+/* Lay out the tables. Returns the bytes of all. */
+static size_t lay_out_disk_cuts(struct disk_cuts *c, char *memory)
+{
+    const int64_t parts = c->plan->parts, own = c->own_borders * parts, size = c->comm->size;
+    char *at = memory;
+    c->fence = take_table(&at, c->runs, sizeof *c->fence);
+    c->fence_count = take_table(&at, c->runs, sizeof *c->fence_count);
+    c->position = take_table(&at, 2 * c->borders, sizeof *c->position);
+    c->fence_cut = take_table(&at, 2 * c->borders * c->runs, sizeof *c->fence_cut);
+    c->out_lengths = take_table(&at, size, sizeof *c->out_lengths);
+    c->out_places = take_table(&at, size, sizeof *c->out_places);
+    c->in_lengths = take_table(&at, size, sizeof *c->in_lengths);
+    c->in_places = take_table(&at, size, sizeof *c->in_places);
+    c->received = take_table(&at, own, sizeof *c->received);
+    c->begin = take_table(&at, own, sizeof *c->begin);
+    c->end = take_table(&at, own, sizeof *c->end);
+    c->count = take_table(&at, parts, sizeof *c->count);
+    c->window = take_table(&at, parts, sizeof *c->window);
+    c->last = take_table(&at, parts, sizeof *c->last);
+    return (size_t)(at - memory);
+}
+
 static hsort_status make_cut_tables(struct disk_cuts *c)
 {
     const struct run_plan *plan = c->plan;
-    const size_t runs = (size_t)c->runs + 1, borders = (size_t)c->borders + 1, size = (size_t)c->comm->size;
-    const size_t parts = (size_t)plan->parts, own = (size_t)c->own_borders * parts + 1;
     size_t fences = 0;
     for (int64_t run = 0; run < c->runs; run++)
         fences += (size_t)plan_fences(plan, c->first + run);
     c->fences = malloc(fences * disk_cuts_fence_bytes(plan->element_bytes) + 1);
-    c->fence = calloc(runs, sizeof *c->fence);
-    c->fence_count = calloc(runs, sizeof *c->fence_count);
-    c->position = calloc(2 * borders, sizeof *c->position);
-    c->fence_cut = calloc(2 * borders * runs, sizeof *c->fence_cut);
-    c->out_lengths = calloc(size, sizeof *c->out_lengths);
-    c->out_places = calloc(size, sizeof *c->out_places);
-    c->in_lengths = calloc(size, sizeof *c->in_lengths);
-    c->in_places = calloc(size, sizeof *c->in_places);
-    c->received = calloc(own, sizeof *c->received);
-    c->begin = calloc(own, sizeof *c->begin);
-    c->end = calloc(own, sizeof *c->end);
-    c->count = calloc(parts, sizeof *c->count);
-    c->window = calloc(parts, sizeof *c->window);
-    c->last = calloc(parts, sizeof *c->last);
-    if (!c->fences || !c->fence || !c->fence_count || !c->position || !c->fence_cut || !c->out_lengths ||
-        !c->out_places || !c->in_lengths || !c->in_places || !c->received || !c->begin || !c->end ||
-        !c->count || !c->window || !c->last || fault_hit(FAULT_ALLOC))
+    c->memory = calloc(1, lay_out_disk_cuts(c, NULL));
+    if (!c->fences || !c->memory || fault_hit(FAULT_ALLOC))
         return status_fail(HSORT_HOST_MEMORY, "no memory to cut %lld of %lld runs", (long long)c->runs,
                            (long long)plan->parts);
+    lay_out_disk_cuts(c, c->memory);
     set_lengths(c);
     TRY(run_cuts_open(c->comm, c->runs, fence_cuts_at_once(c->borders), &c->fence_tables));
     return run_cuts_open(&c->alone, plan->parts, own_cuts_at_once(divide_up(plan->parts, c->comm->size)),
@@ -288,8 +275,8 @@ static hsort_status cut_fences(struct disk_cuts *c)
     for (int64_t border = 0; border < c->borders; border++) {
         const int64_t at = (border + 1) * plan->part_elements;
         const int64_t upper = divide_up(at, plan->fence_elements) + plan->parts;
-        c->position[border] = at / plan->fence_elements < all ? at / plan->fence_elements : all;
-        c->position[c->borders + border] = upper < all ? upper : all;
+        c->position[border] = lesser(at / plan->fence_elements, all);
+        c->position[c->borders + border] = lesser(upper, all);
     }
     return run_cuts_find(c->fence_tables, &set, all, c->position, 2 * c->borders, c->fence_cut);
 }
@@ -344,7 +331,7 @@ static struct window join_ranges(const struct disk_cuts *c, int64_t run, int64_t
         if (c->end[i] == c->begin[i]) // nothing is looked at there
             continue;
         all.begin = lesser(all.begin, c->begin[i]);
-        all.end = c->end[i] > all.end ? c->end[i] : all.end;
+        all.end = greater(all.end, c->end[i]);
     }
     all.begin = lesser(all.begin, all.end);
     return all;
@@ -525,7 +512,6 @@ hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, con
         .comm = comm,
         .alone = {.size = 1, .node_size = 1, .threads = comm->threads},
         .sort = sort,
-        .store = store,
         .plan = plan,
         .borders = plan->parts - 1,
         .look = {.sort = sort, .store = store, .plan = plan, .bytes = bytes, .threads = comm->threads}};

@@ -1,10 +1,10 @@
 #include "kernels/base/lesser.h"
 #include "src/library/disk_forecast.h"
 #include "kernels/engine.h"
+#include "src/library/context_memory.h"
 #include "src/library/element_call.h"
 #include "src/library/element_need.h"
 #include "src/library/pass_sort.h"
-#include "src/library/sort_memory.h"
 
 /* The workspace of the local sort on a GPU is one part in so many of the keys' bytes. */
 enum { GPU_WORKSPACE_PART = 28 };

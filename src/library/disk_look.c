@@ -45,9 +45,8 @@ hsort_status disk_reading_end(struct disk_reading *reading)
 
 int disk_look_threads(const struct disk_look *look, size_t bytes)
 {
-    const int wanted = look->threads > READERS_LEAST ? look->threads : READERS_LEAST;
-    const size_t fit = look->bytes / 2 / (bytes + 1);
-    return fit >= (size_t)wanted ? wanted : fit > 1 ? (int)fit : 1;
+    const int64_t fit = (int64_t)(look->bytes / 2 / (bytes + 1));
+    return (int)int64_clamp(fit, 1, greater(look->threads, READERS_LEAST));
 }
 
 hsort_status disk_look_read(const struct disk_look *look, int64_t run, int64_t first, int64_t count, void *to)
@@ -77,8 +76,8 @@ static void find_key_part(const struct pass_sort *sort, struct key_part *part)
     part->sort.elements = &part->elements;
     for (int i = 0; i < part->elements.field_count; i++) {
         const size_t at = part->elements.offsets[i], up_to = at + (size_t)part->elements.fields[i].bytes;
-        begin = at < begin ? at : begin;
-        end = up_to > end ? up_to : end;
+        begin = lesser_bytes(begin, at);
+        end = greater_bytes(end, up_to);
     }
     for (int i = 0; i < part->elements.field_count; i++)
         part->elements.offsets[i] -= begin;
@@ -114,11 +113,11 @@ static void choose_step(struct samples *s, int64_t elements)
 {
     const int64_t parts = s->look->plan->parts, width = (int64_t)s->look->plan->element_bytes;
     const int64_t fit = (int64_t)(s->look->bytes / 2 / sizeof *s->code), least = LEAST_SAMPLES * parts;
-    const int64_t most = (fit > least ? fit : least) - parts, few = (LONE_SAMPLES - 1) * parts;
+    const int64_t most = greater(fit, least) - parts, few = (LONE_SAMPLES - 1) * parts;
     s->step = divide_up(elements, most);
     s->alone = s->step > PIECE_BYTES / width || elements / parts > STREAM_BYTES / width;
-    if (s->alone && s->step < divide_up(elements, few))
-        s->step = divide_up(elements, few);
+    if (s->alone)
+        s->step = greater(s->step, divide_up(elements, few));
 }
 
 static hsort_status read_samples_of(const struct samples *s, int64_t run)
@@ -140,7 +139,7 @@ static hsort_status read_samples_of(const struct samples *s, int64_t run)
             code[i++] = status == HSORT_OK ? pass_code_at(&s->keys.sort, buffer, 0) : 0;
             continue;
         }
-        const int64_t some = piece < left ? piece : left;
+        const int64_t some = lesser(piece, left);
         status = disk_look_read(look, run, at, some, buffer);
         for (int64_t in = 0; in < some && status == HSORT_OK; in += s->step)
             code[i++] = pass_code_at(look->sort, buffer, in);

@@ -15,6 +15,7 @@
 #include "src/library/disk_passes.h"
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "src/library/disk_cuts.h"
 #include "src/library/disk_plan.h"
 #include "src/library/pass_pipeline.h"
@@ -195,8 +196,7 @@ static hsort_status drain_parts(struct disk_passes *p)
 /* How much of this rank's share of the stream is through once all parts before `part` are, whoever has made them. */
 static int64_t share_through(const struct disk_passes *p, int64_t part)
 {
-    const int64_t all = p->plan.elements;
-    return (part < p->plan.parts ? part * p->plan.part_elements : all) / p->s->ctx->comm.size;
+    return lesser(part * p->plan.part_elements, p->plan.elements) / p->s->ctx->comm.size;
 }
 
 /* Let every part that is not made, and that is this rank's, through the pipeline. Collective. */
@@ -242,8 +242,8 @@ static hsort_status write_run_bytes(void *passes, int64_t at, size_t bytes, void
     const int64_t width = (int64_t)p->plan.element_bytes, step = width * p->plan.fence_elements;
     const int64_t end = at + (int64_t)bytes;
     for (int64_t fence = at / step; fence * step < end; fence++) {
-        const int64_t begin = fence * step > at ? fence * step : at;
-        const int64_t up_to = fence * step + width < end ? fence * step + width : end;
+        const int64_t begin = greater(fence * step, at);
+        const int64_t up_to = lesser(fence * step + width, end);
         if (begin < up_to)
             memcpy(p->fences + fence * width + (begin - fence * step), (char *)host + (begin - at),
                    (size_t)(up_to - begin));

@@ -28,14 +28,13 @@ static size_t bytes_for_slots(const struct disk_sizes *sizes)
 {
     const size_t rest =
         sizes->memory_bytes - sizes->memory_bytes / FENCE_SHARE - disk_plan_window_bytes(sizes->memory_bytes);
-    return sizes->on_host && sizes->engine_bytes > rest ? rest : sizes->engine_bytes;
+    return sizes->on_host ? lesser_bytes(sizes->engine_bytes, rest) : sizes->engine_bytes;
 }
 
 /* Elements from one fence to the next, at least. */
 static int64_t least_distance(size_t element_bytes)
 {
-    const int64_t elements = divide_up(FENCE_BYTES, (int64_t)element_bytes);
-    return elements > FENCE_ELEMENTS ? elements : FENCE_ELEMENTS;
+    return greater(divide_up(FENCE_BYTES, (int64_t)element_bytes), FENCE_ELEMENTS);
 }
 
 /* Bytes that slots of so many elements take, with all that belongs to them. */
@@ -84,7 +83,7 @@ hsort_status disk_plan_longest(const struct disk_sizes *sizes, int64_t *elements
             *elements = slot;
             return HSORT_OK;
         }
-        least_need = need < least_need ? need : least_need;
+        least_need = lesser_bytes(least_need, need);
     }
     return fail_lacking(sizes, least_need);
 }
@@ -105,8 +104,7 @@ static int64_t fence_distance(const struct disk_sizes *sizes, const struct run_p
 void disk_plan_parts(const struct disk_sizes *sizes, int64_t most_elements, struct run_plan *plan)
 {
     const int64_t fewest = divide_up(divide_up(sizes->elements, most_elements), sizes->ranks) * sizes->ranks;
-    const int64_t wanted =
-        lesser(sizes->wanted_parts > fewest ? sizes->wanted_parts : fewest, DISK_PARTS_MAX);
+    const int64_t wanted = lesser(greater(sizes->wanted_parts, fewest), DISK_PARTS_MAX);
     *plan = (struct run_plan){
         .elements = sizes->elements, .element_bytes = sizes->element_bytes, .most_elements = most_elements};
     plan->part_elements = lesser(divide_up(plan->elements, wanted), most_elements);

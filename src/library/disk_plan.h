@@ -41,10 +41,8 @@ void disk_plan_parts(const struct disk_sizes *sizes, int64_t most_elements, stru
 /* Bytes of runs that are read at a time to cut them. Pure. */
 size_t disk_plan_window_bytes(size_t memory_bytes);
 
-/* Elements of part i; fences of a run; bytes of both, of a run and of all runs. Pure. */
-int64_t plan_part_count(const struct run_plan *plan, int64_t part);
+/* Fences of a run; bytes of all runs with theirs. Pure. plan_part_count() and plan_run_bytes() are in run_store.h. */
 int64_t plan_fences(const struct run_plan *plan, int64_t run);
-int64_t plan_run_bytes(const struct run_plan *plan, int64_t run);
 int64_t plan_bytes(const struct run_plan *plan);
 
 #endif

@@ -43,7 +43,7 @@ hsort_status sort_columns_in_passes(hsort_context *ctx, const hsort_field *field
 /* As streams_need_store(): does a call on such columns, which would otherwise lie in host memory before and after, need to have
  * its runs in a store? Collective. */
 hsort_status columns_need_store(hsort_context *ctx, const hsort_field *fields, int field_count,
-                                struct element_columns *columns, int64_t count, int64_t out_count,
-                                size_t memory_bytes, bool *needs);
+                                struct element_columns *columns, int64_t count, size_t memory_bytes,
+                                bool *needs);
 
 #endif

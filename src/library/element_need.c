@@ -21,8 +21,8 @@ static hsort_status carry_bytes(const struct element_sizes *sizes, element_works
 {
     const size_t carried = sizes->carried_bytes,
                  words = sizes->in_two_rounds ? sizeof(uint128) : sizeof(int64_t),
-                 most = carried > words ? carried : words;
-    const int64_t count = sizes->count > sizes->out_count ? sizes->count : sizes->out_count;
+                 most = greater_bytes(carried, words);
+    const int64_t count = greater(sizes->count, sizes->out_count);
     *bytes = *slice = 0;
     if ((carried == 0 && !sizes->in_two_rounds) || sizes->ranks == 1)
         return HSORT_OK;

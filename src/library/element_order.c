@@ -18,8 +18,6 @@
 #include "src/library/sort_codes.h"
 #include "src/library/sort_memory.h"
 
-enum { WORD_BITS = 64 };
-
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 
 int element_position_bits(int64_t count)
@@ -78,16 +76,6 @@ hsort_status element_order_plan(struct element_order *order, hsort_status mine, 
 {
     struct trace_span *span = trace_begin(order->ctx->comm.trace, "plan");
     return trace_end_with(span, plan_order(order, mine, request));
-}
-
-hsort_status element_order_check_total(const struct element_order *order)
-{
-    struct comm *comm = &order->ctx->comm;
-    const int64_t wanted = order->out_offset[comm->size];
-    return wanted == order->total
-               ? HSORT_OK
-               : comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
-                                              (long long)order->total, (long long)wanted));
 }
 
 /* ---- rounds -------------------------------------------------------------------------------------------- */
@@ -159,7 +147,7 @@ static bool are_spread_evenly(const struct element_order *order)
     bool evenly = true;
     for (int rank = 0; rank < size; rank++) {
         const int64_t count = order->in_offset[rank + 1] - order->in_offset[rank];
-        evenly = evenly && count <= (order->total + size - 1) / size;
+        evenly = evenly && count <= divide_up(order->total, size);
     }
     return evenly &&
            memcmp(order->in_offset, order->out_offset, ((size_t)size + 1) * sizeof *order->in_offset) == 0;
@@ -288,7 +276,7 @@ static hsort_status sort_field_codes_alone(struct element_order *order, bool *do
     struct engine *engine = ctx->engine;
     const size_t code_bytes = (size_t)order->count * sizeof(uint64_t);
     struct key_field fields[HSORT_FIELDS_MAX];
-    struct engine_pairs pairs = {.map = keymap_of_kind(KEY_UNSIGNED, 8, 0, HSORT_ASCENDING),
+    struct engine_pairs pairs = {.map = keymap_of_codes(sizeof(uint64_t)),
                                  .count = order->count,
                                  .value_bytes = sizeof *order->positions,
                                  .values_out = order->positions};
@@ -371,7 +359,7 @@ struct key_field element_word(const void *keys, int word, size_t stride, int shi
     return (struct key_field){.from = (const char *)keys + 8 * (size_t)word,
                               .stride = stride,
                               .bytes = 8,
-                              .map = keymap_of_kind(KEY_UNSIGNED, 8, 0, HSORT_ASCENDING),
+                              .map = keymap_of_codes(8),
                               .shift = shift};
 }
 

@@ -8,7 +8,7 @@
 
 #include "src/library/element_array.h"
 
-enum { ELEMENT_CODE_BITS = 128 }; /* of the longest codes */
+enum { ELEMENT_CODE_BITS = 128 /* of the longest codes */, WORD_BITS = 64 /* of the others */ };
 
 /* Bits of the positions 0 .. count - 1; one at least, so that they have a place. Pure. */
 int element_position_bits(int64_t count);
@@ -46,9 +46,6 @@ struct element_order {
  *   request  a number that must be the same on all ranks: it stands for what they ask for
  * Errors   agreed: HSORT_ARGUMENT, HSORT_HOST_MEMORY, HSORT_MPI. */
 hsort_status element_order_plan(struct element_order *order, hsort_status mine, uint64_t request);
-
-/* Do the callers ask for as many elements as they bring? Collective. Errors HSORT_ARGUMENT, agreed. */
-hsort_status element_order_check_total(const struct element_order *order);
 
 /* Find the order of as many elements as are asked for. Collective.
  *   positions  [out_count] engine memory, written: the global positions of the elements that belong here

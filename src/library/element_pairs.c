@@ -1,10 +1,7 @@
 #include "src/library/element_pairs.h"
 #include <string.h>
-#include "kernels/base/lesser.h"
 #include "mpi/exchange/pair_partition.h"
-#include "src/library/sort_memory.h"
-
-enum { WORD_BITS = 64 };
+#include "src/library/context_memory.h"
 
 /* Does it pay for so many bytes on a rank? It takes as many steps as bare keys do, which cost less than carrying values after a sort. */
 static bool do_pairs_pay(const hsort_context *ctx, int64_t bytes)
@@ -109,8 +106,7 @@ static hsort_status sort_any_keys(const struct element_order *order, struct pair
     bool bare, fields;
     TRY(comm_all(comm, element_order_has_bare_keys(order) && (bytes == 4 || bytes == 8), &bare));
     TRY(comm_all(comm, !keys && order->key_bits <= WORD_BITS, &fields));
-    x->pairs = (struct engine_pairs){.map = bare ? order->fields[0].map
-                                                 : keymap_of_kind(KEY_UNSIGNED, 8, 0, HSORT_ASCENDING),
+    x->pairs = (struct engine_pairs){.map = bare ? order->fields[0].map : keymap_of_codes(sizeof(uint64_t)),
                                      .count = order->count,
                                      .keys = order->fields[0].from,
                                      .value_bytes = sizeof *positions,

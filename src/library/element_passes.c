@@ -145,12 +145,8 @@ static bool keeps_more(const hsort_context *ctx, const struct memory_need *need)
 /* Do the elements of each rank have less than so many bytes? Pure. */
 static bool are_few(const struct element_order *order, const struct element_columns *columns, int64_t bytes)
 {
-    int64_t most = 0;
-    for (int rank = 0; rank < order->ctx->comm.size; rank++) {
-        most = greater(most, order->in_offset[rank + 1] - order->in_offset[rank]);
-        most = greater(most, order->out_offset[rank + 1] - order->out_offset[rank]);
-    }
-    return most < bytes / (int64_t)element_bytes_of(columns);
+    return most_of_ranks(order->ctx->comm.size, order->in_offset, order->out_offset) <
+           bytes / (int64_t)element_bytes_of(columns);
 }
 
 /* Free what other sorts have left, if it is in the way of this one. Collective. */
@@ -191,6 +187,17 @@ static hsort_status check_host_memory(const struct element_order *order, struct 
     return comm_agree(&order->ctx->comm, status);
 }
 
+/* Do the callers ask for as many elements as they bring? Collective. */
+static hsort_status check_total(const struct element_order *order)
+{
+    struct comm *comm = &order->ctx->comm;
+    const int64_t wanted = order->out_offset[comm->size];
+    return wanted == order->total
+               ? HSORT_OK
+               : comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld elements in, but room for %lld asked for",
+                                              (long long)order->total, (long long)wanted));
+}
+
 hsort_status element_passes_choose(const struct element_order *order, struct element_columns *columns,
                                    int *passes)
 {
@@ -200,7 +207,7 @@ hsort_status element_passes_choose(const struct element_order *order, struct ele
     struct memory_need need = {0};
     bool mine = true, takes_two = false, has_room = true, in_place;
     *passes = 1;
-    TRY(element_order_check_total(order));
+    TRY(check_total(order));
     // As in sort_choose_passes(): the same on every rank.
     if (order->total == 0 || (!limited && are_few(order, columns, on_host ? NODE_CHECK_BYTES : SMALL_BYTES)))
         return HSORT_OK;
@@ -386,7 +393,7 @@ static hsort_status lacks_host_memory(const struct element_order *order, struct 
     const size_t share = (size_t)greater(order->count, order->out_count) * element_bytes_of(columns);
     struct memory_need need;
     bool takes_two = false;
-    TRY(element_order_check_total(order));
+    TRY(check_total(order));
     TRY(find_need(order, columns, &need));
     if (!on_host)
         TRY(takes_two_passes(order->ctx, &need, &takes_two));
@@ -407,11 +414,11 @@ static hsort_status choose_columns_store(struct element_order *order, const hsor
 }
 
 hsort_status columns_need_store(hsort_context *ctx, const hsort_field *fields, int field_count,
-                                struct element_columns *columns, int64_t count, int64_t out_count,
-                                size_t memory_bytes, bool *needs)
+                                struct element_columns *columns, int64_t count, size_t memory_bytes,
+                                bool *needs)
 {
     TRY(context_enter(ctx));
-    struct element_order order = {.ctx = ctx, .count = count, .out_count = out_count};
+    struct element_order order = {.ctx = ctx, .count = count, .out_count = count};
     *needs = false;
     const hsort_status status =
         choose_columns_store(&order, fields, field_count, columns, memory_bytes, needs);

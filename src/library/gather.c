@@ -83,29 +83,25 @@ static hsort_status gather_again(hsort_context *ctx, const void *user)
                                                            call->order.out_count, NULL);
 }
 
-static hsort_status gather_call(struct gather_call *call)
-{
-    hsort_context *ctx = call->order.ctx;
-    struct trace_span *span = trace_begin(ctx->comm.trace, call->scatters ? "scatter elements" : "gather elements");
-    const hsort_status status = trace_end_with(span, run_gather(call));
-    element_array_free(ctx, &call->loaded_in);
-    element_array_free(ctx, &call->loaded_index);
-    element_array_free(ctx, &call->room);
-    element_order_close(&call->order);
-    const struct host_call again = {
-        .arrays = {call->in, call->index, call->out},
-        .stream = call->order.stream,
-        .bytes = element_need_of_gather(ctx->comm.size, index_count(call), call->element_bytes),
-        .run = gather_again,
-        .call = call};
-    return host_call_finish(ctx, status, &again);
-}
-
 /* One of the public calls. Collective. */
 static hsort_status enter_gather(struct gather_call call)
 {
-    TRY(context_enter(call.order.ctx));
-    return gather_call(&call);
+    hsort_context *ctx = call.order.ctx;
+    TRY(context_enter(ctx));
+    struct trace_span *span =
+        trace_begin(ctx->comm.trace, call.scatters ? "scatter elements" : "gather elements");
+    const hsort_status status = trace_end_with(span, run_gather(&call));
+    element_array_free(ctx, &call.loaded_in);
+    element_array_free(ctx, &call.loaded_index);
+    element_array_free(ctx, &call.room);
+    element_order_close(&call.order);
+    const struct host_call again = {
+        .arrays = {call.in, call.index, call.out},
+        .stream = call.order.stream,
+        .bytes = element_need_of_gather(ctx->comm.size, index_count(&call), call.element_bytes),
+        .run = gather_again,
+        .call = &call};
+    return host_call_finish(ctx, status, &again);
 }
 
 hsort_status hsort_gather(hsort_context *ctx, const void *in, int64_t count, size_t element_bytes,

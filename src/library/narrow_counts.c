@@ -1,7 +1,6 @@
 #include "src/library/narrow_counts.h"
 #include <stdlib.h>
 #include "kernels/base/lesser.h"
-#include "src/library/sort_memory.h"
 #include "src/library/sort_stream.h"
 
 size_t narrow_table_bytes(int key_bytes)
@@ -40,7 +39,7 @@ hsort_status narrow_open(struct narrow_counts *n, size_t piece_bytes)
     hsort_context *ctx = n->ctx;
     bool has_room = true;
     n->values = INT64_C(1) << 8 * n->map.key_bytes;
-    piece_bytes = piece_bytes < STREAM_PART_BYTES ? piece_bytes : STREAM_PART_BYTES;
+    piece_bytes = lesser_bytes(piece_bytes, STREAM_PART_BYTES);
     const struct memory_need need = {
         .kept = {[KEPT_WORKSPACE] = narrow_table_bytes(n->map.key_bytes), [KEPT_SCRATCH] = piece_bytes}};
     hsort_status status = take_host_tables(n);
@@ -61,10 +60,9 @@ void narrow_close(struct narrow_counts *n)
 
 int64_t narrow_piece(const struct narrow_counts *n, const struct narrow_keys *keys)
 {
-    const size_t room = n->ctx->kept[KEPT_SCRATCH].bytes, most = STREAM_PART_BYTES;
-    return !keys->stream && keys->space == SPACE_ENGINE
-               ? keys->count
-               : (int64_t)((room < most ? room : most) / (size_t)n->map.key_bytes);
+    const size_t bytes = lesser_bytes(n->ctx->kept[KEPT_SCRATCH].bytes, STREAM_PART_BYTES);
+    return !keys->stream && keys->space == SPACE_ENGINE ? keys->count
+                                                        : (int64_t)(bytes / (size_t)n->map.key_bytes);
 }
 
 struct engine_transfer narrow_transfer(const struct narrow_counts *n, const struct narrow_keys *keys,
@@ -115,7 +113,7 @@ hsort_status narrow_count(struct narrow_counts *n, const struct narrow_keys *key
     *done = 0;
     TRY(engine->ops->copy(engine, STREAM_WORK, n->table, n->own, bytes)); // which is all 0
     while (*done < keys->count && (!keys->stream || keys->stream->next(keys->stream->user, *done, false))) {
-        const int64_t more = keys->count - *done < most ? keys->count - *done : most;
+        const int64_t more = lesser(keys->count - *done, most);
         TRY(bring_counted_piece(n, keys, *done, more, &piece));
         TRY(count_piece(n, piece, more));
         *done += more;

@@ -11,6 +11,7 @@
  * gives the same result, because equal keys have equal bits. */
 #include "src/library/narrow_sort.h"
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "src/library/narrow_counts.h"
 #include "src/library/sort_stream.h"
 
@@ -32,7 +33,7 @@ static bool has_pieces(const struct narrow_keys *keys)
 static size_t piece_bytes(const struct narrow_sort *n)
 {
     const int64_t in = has_pieces(&n->in) ? n->in.count : 0, out = has_pieces(&n->out) ? n->out.count : 0;
-    return (size_t)(in > out ? in : out) * (size_t)n->s->map.key_bytes;
+    return (size_t)greater(in, out) * (size_t)n->s->map.key_bytes;
 }
 
 /* ---- count --------------------------------------------------------------------------------------------- */
@@ -126,10 +127,8 @@ static hsort_status write_pieces(struct narrow_sort *n)
 {
     const struct key_stream *sink = n->out.stream;
     const int64_t most = narrow_piece(&n->counts, &n->out);
-    while (n->written < n->out.count && (!sink || sink->next(sink->user, n->written, false))) {
-        const int64_t left = n->out.count - n->written;
-        TRY(write_piece(n, left < most ? left : most));
-    }
+    while (n->written < n->out.count && (!sink || sink->next(sink->user, n->written, false)))
+        TRY(write_piece(n, lesser(n->out.count - n->written, most)));
     return HSORT_OK;
 }
 

@@ -16,13 +16,18 @@
 #include <pthread.h>
 #include <stdio.h>
 
+static hsort_status record_step(struct pipeline *p)
+{
+    for (int stream = 0; stream < ENGINE_STREAMS; stream++)
+        TRY(p->engine->ops->event_record(p->engine, p->event[stream], (enum engine_stream)stream));
+    return HSORT_OK;
+}
+
 hsort_status pipeline_open(struct pipeline *p)
 {
     for (int stream = 0; stream < ENGINE_STREAMS; stream++)
         TRY(p->engine->ops->event_create(p->engine, &p->event[stream]));
-    for (int stream = 0; stream < ENGINE_STREAMS; stream++)
-        TRY(p->engine->ops->event_record(p->engine, p->event[stream], (enum engine_stream)stream));
-    return HSORT_OK;
+    return record_step(p);
 }
 
 void pipeline_close(struct pipeline *p)
@@ -129,13 +134,6 @@ static void run_step(struct pipeline *p, const struct pipeline_item *item)
     if (beside)
         pthread_join(thread, NULL);
     end_sort(p, &own);
-}
-
-static hsort_status record_step(struct pipeline *p)
-{
-    for (int stream = 0; stream < ENGINE_STREAMS; stream++)
-        TRY(p->engine->ops->event_record(p->engine, p->event[stream], (enum engine_stream)stream));
-    return HSORT_OK;
 }
 
 /* The slots take their next roles: the one that went out is free for what comes in. */

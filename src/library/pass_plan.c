@@ -35,9 +35,7 @@ hsort_status pass_slot_find(int64_t most, size_t element_bytes, size_t engine_by
     const int64_t wanted = divide_up(most, PASS_RUNS_WANTED);
     const int64_t enough = divide_up(PASS_SLOT_BYTES_MIN, (int64_t)element_bytes);
     const int64_t fit = (int64_t)(engine_bytes / PASS_SLOTS / element_bytes);
-    int64_t slot = wanted > enough ? wanted : enough;
-    slot = slot < most ? slot : most;
-    slot = slot < fit ? slot : fit;
+    int64_t slot = lesser(lesser(greater(wanted, enough), most), fit);
     // The workspace grows with the slot, by no formula: try a little less each time until both fit, and the least slot last.
     for (; slot >= least; slot = slot > least ? greater(least, slot - slot / 16 - 1) : 0) {
         TRY(pass_bytes(slot, element_bytes, workspace, user, bytes));

@@ -5,7 +5,6 @@
 #include "src/library/element_pairs.h"
 
 enum {
-    WORD_BITS = 64,
     WORD_BYTES = 8,
     POSITION_BYTES = 4,  /* on the way to another rank */
     REGION_BITS = 8,     /* of a key, which its region tells */
@@ -69,8 +68,8 @@ struct spread_shard {
 
 static struct spread_shard spread_of(int ranks, int ranks_per_node)
 {
-    const double near_ranks = ranks_per_node < ranks ? ranks_per_node : ranks;
-    return (struct spread_shard){(near_ranks - 1) / ranks, (ranks - near_ranks) / ranks};
+    const double near = (double)lesser(ranks_per_node, ranks);
+    return (struct spread_shard){(near - 1) / ranks, (ranks - near) / ranks};
 }
 
 /* Add what it costs to carry a rank's elements of `bytes` to their places (mpi/exchange/element_gather.h): an index, the positions,
@@ -185,8 +184,6 @@ hsort_status plan_elements(const hsort_rates *rates, int ranks, int ranks_per_no
             add_carry(rates, ranks, ranks_per_node, e, (double)e->gathered_bytes[i], &plan->cost);
     plan->cost.seconds[HSORT_PHASE_H2D] = copy > 0 ? count * (double)e->in_bytes / copy : 0;
     plan->cost.seconds[HSORT_PHASE_D2H] = copy > 0 ? count * (double)e->out_bytes / copy : 0;
-    plan->cost.total_seconds = 0;
-    for (int phase = 0; phase < HSORT_PHASES; phase++)
-        plan->cost.total_seconds += plan->cost.seconds[phase];
+    plan->cost.total_seconds = seconds_of_phases(&plan->cost);
     return HSORT_OK;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "kernels/base/fault.h"
+#include "kernels/base/lesser.h"
 
 enum { HUGE_PAGE = 2 << 20 };
 
@@ -30,7 +31,7 @@ static void *alloc_pages(size_t bytes, int threads)
         return NULL;
     if (bytes < HUGE_PAGE)
         return malloc(bytes);
-    const size_t pages = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const size_t pages = bytes_rounded_up(bytes, HUGE_PAGE);
     void *memory = aligned_alloc(HUGE_PAGE, pages);
     if (!memory)
         return NULL;

@@ -42,6 +42,10 @@ struct run_plan {
     struct run_facts *runs, *segments; /* [parts] each */
 };
 
+/* Elements of part i; bytes of a run with its fences (disk_plan.c). Pure. */
+int64_t plan_part_count(const struct run_plan *plan, int64_t part);
+int64_t plan_run_bytes(const struct run_plan *plan, int64_t run);
+
 struct run_store {
     void *user;
     size_t memory_bytes; /* host memory that this rank takes at most */

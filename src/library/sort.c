@@ -33,9 +33,7 @@
 static void book_phase(struct sort *s, hsort_phase phase)
 {
     keep_first_error(&s->status, s->ctx->engine->ops->stream_synchronize(s->ctx->engine, STREAM_WORK));
-    double now = MPI_Wtime();
-    s->seconds[phase] += now - s->phase_began;
-    s->phase_began = now;
+    sort_end_pass(s, phase);
 }
 
 void sort_report_phase(const struct sort *s, const char *phase)
@@ -101,11 +99,9 @@ static hsort_status agree_on_plan(struct sort *s)
         return comm_agree(comm, status_fail(HSORT_ARGUMENT, "%lld keys in, but room for %lld asked for",
                                             (long long)s->total, (long long)ctx->want_offset[comm->size]));
     s->room = s->capacity = divide_up(s->total, comm->size);
-    for (int rank = 0; rank <= comm->size; rank++) {
-        // Cannot overflow: counts are limited so that one capacity more per rank still fits.
-        const int64_t at = rank * s->capacity;
-        ctx->even_offset[rank] = at < s->total ? at : s->total;
-    }
+    // Cannot overflow: counts are limited so that one capacity more per rank still fits.
+    for (int rank = 0; rank <= comm->size; rank++)
+        ctx->even_offset[rank] = lesser(rank * s->capacity, s->total);
     s->fits = most_in <= s->capacity;
     if (s->source && (!s->fits || most_out > s->capacity))
         return comm_agree(comm, status_fail(HSORT_INTERNAL, "the keys of streams are not spread evenly"));

@@ -341,7 +341,7 @@ hsort_status sort_reserve_exchange(struct sort *s)
 /* The largest count that can be asked for: the bytes of both buffers of a sort fit 64 bits. */
 static int64_t most_keys(size_t width)
 {
-    return INT64_MAX / 2 / (int64_t)(width > sizeof(uint64_t) ? width : sizeof(uint64_t));
+    return INT64_MAX / 2 / (int64_t)greater_bytes(width, sizeof(uint64_t));
 }
 
 /* Memory for keys in host memory that are counted, not moved. */
@@ -350,7 +350,7 @@ static size_t narrow_bytes(const hsort_context *ctx, int width, int64_t count)
     const bool reaches =
         hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST && ctx->options.device_memory_limit == 0;
     const size_t bytes = (size_t)count * (size_t)width;
-    return narrow_table_bytes(width) + (reaches ? 0 : bytes < STREAM_PART_BYTES ? bytes : STREAM_PART_BYTES);
+    return narrow_table_bytes(width) + (reaches ? 0 : lesser_bytes(bytes, STREAM_PART_BYTES));
 }
 
 hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count, size_t *bytes)

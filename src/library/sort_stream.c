@@ -1,4 +1,5 @@
 #include "src/library/sort_stream.h"
+#include "kernels/base/lesser.h"
 
 /* ---- looking at keys ----------------------------------------------------------------------------------- */
 
@@ -50,7 +51,7 @@ static int64_t move_keys(struct sort *s, const struct key_stream *stream, char *
     const int64_t part = STREAM_PART_BYTES / s->map.key_bytes;
     int64_t done = 0;
     while (s->status == HSORT_OK && done < count && stream->next(stream->user, done, false)) {
-        const int64_t more = count - done < part ? count - done : part;
+        const int64_t more = lesser(count - done, part);
         struct engine_transfer transfer = stream_transfer(stream, s->map.key_bytes, done, more);
         transfer.memory = keys + done * s->map.key_bytes;
         s->status = engine->ops->transfer(engine, &transfer, !out, &transfer, out);

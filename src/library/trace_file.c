@@ -25,7 +25,7 @@
 #include "src/library/context.h"
 #include "src/library/trace_file.h"
 
-enum { PIECE_BYTES = 1 << 20, LINE_BYTES = 1024, TAG_TRACE = 8, STDERR = 2 };
+enum { PIECE_BYTES = 1 << 20, LINE_BYTES = 1024, TAG_TRACE = 8 };
 
 /* What a rank says of its trace; ranks send it. */
 struct trace_facts {

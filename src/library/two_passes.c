@@ -58,15 +58,12 @@ static void report_step(const struct passes *p, const struct key_stream *stream,
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
-/* Elements of the rank that has most, in or out. */
-static int64_t most_elements(const struct sort *s)
+int64_t most_of_ranks(int size, const int64_t *in_offset, const int64_t *out_offset)
 {
-    int64_t most = 1;
-    for (int rank = 0; rank < s->ctx->comm.size; rank++) {
-        const int64_t in = s->ctx->have_offset[rank + 1] - s->ctx->have_offset[rank];
-        const int64_t out = s->ctx->want_offset[rank + 1] - s->ctx->want_offset[rank];
-        most = in > most ? in : most;
-        most = out > most ? out : most;
+    int64_t most = 0;
+    for (int rank = 0; rank < size; rank++) {
+        most = greater(most, in_offset[rank + 1] - in_offset[rank]);
+        most = greater(most, out_offset[rank + 1] - out_offset[rank]);
     }
     return most;
 }
@@ -75,20 +72,20 @@ static int64_t most_elements(const struct sort *s)
 static hsort_status find_own_slot(struct passes *p, int64_t *slot)
 {
     hsort_context *ctx = p->s->ctx;
+    const int64_t most = greater(1, most_of_ranks(ctx->comm.size, ctx->have_offset, ctx->want_offset));
     char has[SIZE_TEXT_BYTES], takes[SIZE_TEXT_BYTES];
     size_t have, need;
     *slot = 0;
     TRY(context_engine_bytes(ctx, &have));
     have = usable_bytes(have);
-    TRY(pass_slot_find(most_elements(p->s), p->pipeline.element_bytes, have, pass_sort_workspace, &p->sort,
-                       slot, &need));
+    TRY(pass_slot_find(most, p->pipeline.element_bytes, have, pass_sort_workspace, &p->sort, slot, &need));
     if (*slot > 0)
         return HSORT_OK;
     need = free_bytes_for(need);
     return status_fail(
         hsort_engine_in_use(ctx) == HSORT_ENGINE_CUDA ? HSORT_DEVICE_MEMORY : HSORT_HOST_MEMORY,
         "%s of engine memory are too little for %lld %s: two passes take at least %zu bytes (%s)",
-        size_text(have, has), (long long)most_elements(p->s), p->s->elements ? "elements" : "keys", need,
+        size_text(have, has), (long long)most, p->s->elements ? "elements" : "keys", need,
         size_option_text(need, takes));
 }
 
@@ -121,7 +118,7 @@ static hsort_status make_pass_tables(struct passes *p)
         const int64_t segments = divide_up(ctx->want_offset[rank + 1] - ctx->want_offset[rank], p->slot);
         p->runs_of[rank] = divide_up(ctx->have_offset[rank + 1] - ctx->have_offset[rank], p->slot);
         p->first_segment[rank + 1] = p->first_segment[rank] + segments;
-        p->rounds = segments > p->rounds ? segments : p->rounds;
+        p->rounds = greater(p->rounds, segments);
         all_runs += (size_t)p->runs_of[rank];
     }
     const size_t cuts = (size_t)p->first_segment[size] + 1, some_runs = (size_t)runs + 1;

@@ -19,4 +19,7 @@ hsort_status two_passes_run(struct sort *s);
 /* The same inside of a call on elements, to whose statistics it adds. The caller keeps the error line. Collective. */
 hsort_status sort_elements_in_passes(struct sort *s);
 
+/* Elements of the rank that has most, coming or going. Offsets [size + 1]: where those of each rank begin. Pure. */
+int64_t most_of_ranks(int size, const int64_t *in_offset, const int64_t *out_offset);
+
 #endif

@@ -1,4 +1,5 @@
 #include "src/library/verify.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,27 +87,18 @@ void verify_append(struct verifier *verifier, const struct verifier *next)
     add_chunk(verifier, &found, count);
 }
 
-/* What a rank sends to the others. It has only 64-bit numbers, so that it can be sent as such. */
-struct verified_part {
-    key_code first, last;
-    int64_t count, first_descent;
-    uint64_t fingerprint[2];
-    int64_t numbered, first_unstable, first_number, last_number;
-    uint64_t placed[2];
-};
-
 /* The first place that is not -1: one found before, the border, or one inside of the part that begins at `begin`. */
 static int64_t first_place(int64_t before, bool at_border, int64_t begin, int64_t inside)
 {
     return before >= 0 ? before : at_border ? begin : inside >= 0 ? begin + inside : -1;
 }
 
-static void join_parts(const struct verified_part *parts, int size, hsort_check_result *result)
+static void join_parts(const struct verifier *parts, int size, hsort_check_result *result)
 {
-    const struct verified_part *before = NULL; // the last rank so far that has keys
+    const struct verifier *before = NULL; // the last rank so far that has keys
     *result = (hsort_check_result){.first_disorder = -1, .first_unstable = -1};
     for (int rank = 0; rank < size; rank++) {
-        const struct verified_part *part = &parts[rank];
+        const struct verifier *part = &parts[rank];
         if (part->count == 0)
             continue;
         result->first_disorder = first_place(result->first_disorder, before && part->first < before->last,
@@ -126,23 +118,14 @@ static void join_parts(const struct verified_part *parts, int size, hsort_check_
 
 hsort_status verify_finish(const struct verifier *verifier, struct comm *comm, hsort_check_result *result)
 {
-    struct verified_part own = {.first = verifier->first,
-                                .last = verifier->last,
-                                .count = verifier->count,
-                                .first_descent = verifier->first_descent,
-                                .fingerprint = {verifier->fingerprint[0], verifier->fingerprint[1]},
-                                .numbered = verifier->numbered,
-                                .first_unstable = verifier->first_unstable,
-                                .first_number = verifier->first_number,
-                                .last_number = verifier->last_number,
-                                .placed = {verifier->placed[0], verifier->placed[1]}};
-    struct verified_part *parts = malloc((size_t)comm->size * sizeof *parts);
+    static_assert(sizeof *verifier % sizeof(uint64_t) == 0, "it is sent as whole words");
+    struct verifier *parts = malloc((size_t)comm->size * sizeof *parts);
     hsort_status status =
         parts ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the checks of %d ranks", comm->size);
     status = comm_agree(comm, status);
     if (status == HSORT_OK)
-        status =
-            comm_gather_words(comm, (const uint64_t *)&own, sizeof own / sizeof(uint64_t), (uint64_t *)parts);
+        status = comm_gather_words(comm, (const uint64_t *)verifier, sizeof *verifier / sizeof(uint64_t),
+                                   (uint64_t *)parts);
     if (status == HSORT_OK)
         join_parts(parts, comm->size, result);
     free(parts);

@@ -82,9 +82,8 @@ static hsort_status merge_up(const struct in_place *p, char *moved, int64_t move
         char *resting = key_place(p, out, moved_count), *buffer = NULL;
         int64_t window = moved_count, of_moved;
         if (moved_count < p->scratch_count / WINDOWS) {
-            const int64_t free_keys = p->scratch_count - moved_count, left = moved_count + resting_count;
             buffer = p->scratch;
-            window = free_keys < left ? free_keys : left;
+            window = lesser(p->scratch_count - moved_count, moved_count + resting_count);
         }
         TRY(ops->cut(p->engine, p->key_bytes, moved, moved_count, resting, resting_count, window, &of_moved));
         const int64_t of_resting = window - of_moved;
@@ -109,10 +108,9 @@ static hsort_status merge_down(const struct in_place *p, char *moved, int64_t mo
         char *buffer = NULL;
         int64_t window = moved_count, kept;
         if (moved_count < p->scratch_count / WINDOWS) {
-            const int64_t merged = all_moved - moved_count, left = moved_count + resting_count;
-            const int64_t free_keys = free_count > merged ? free_count : merged;
+            const int64_t merged = all_moved - moved_count;
             buffer = free_count > merged ? p->scratch : key_place(p, moved, moved_count);
-            window = free_keys < left ? free_keys : left;
+            window = lesser(greater(free_count, merged), moved_count + resting_count);
         }
         const int64_t below = resting_count + moved_count - window;
         TRY(ops->cut(p->engine, p->key_bytes, out, resting_count, moved, moved_count, below, &kept));
@@ -187,7 +185,7 @@ static hsort_status sort_chunks(const struct in_place *p, char *keys, int64_t co
     if (chunks == 1)
         return sort_one_chunk(p, keys, count);
     const int64_t a_chunks = (chunks + 1) / 2, longer = count % chunks; // so many chunks have one key more
-    const int64_t a_count = count / chunks * a_chunks + (longer < a_chunks ? longer : a_chunks);
+    const int64_t a_count = count / chunks * a_chunks + lesser(longer, a_chunks);
     TRY(sort_chunks(p, keys, a_count, a_chunks));
     TRY(sort_chunks(p, key_place(p, keys, a_count), count - a_count, chunks - a_chunks));
     return merge_neighbours(p, keys, a_count, count - a_count);

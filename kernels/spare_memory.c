@@ -45,8 +45,9 @@ size_t spare_idle_bytes(const struct spare_memory *spare)
     return bytes;
 }
 
-/* Rejected: alloc() first, and once more if it fails. As it is, every failure of alloc() is a failure of the call. */
-hsort_status spare_make_room(struct spare_memory *spare, size_t bytes)
+/* If the engine does not have so many bytes left, free the blocks that nobody has. Rejected: alloc() first, and once more if it fails. As
+ * it is, every failure of alloc() is a failure of the call. */
+static hsort_status spare_make_room(struct spare_memory *spare, size_t bytes)
 {
     size_t free_bytes;
     if (spare_idle_bytes(spare) == 0)

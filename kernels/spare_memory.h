@@ -25,9 +25,6 @@ struct spare_memory {
  * Errors: those of the engine's alloc(). */
 hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory);
 
-/* If the engine does not have so many bytes left, free the blocks that nobody has. Errors: those of its memory_free(). */
-hsort_status spare_make_room(struct spare_memory *spare, size_t bytes);
-
 /* Give memory of spare_take() back. NULL is fine. */
 void spare_give(struct spare_memory *spare, void *memory);
 

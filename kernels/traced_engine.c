@@ -187,11 +187,12 @@ struct traced_call traced_begin(struct engine *engine, int stream, const char *n
     trace_bytes(call.thread, bytes);
     if (!t->trace || !t->first.event || stream == NO_STREAM)
         return call;
-    if (stream != BOTH_COPIES)
+    if (stream == BOTH_COPIES) {
+        begin_on_stream(&call, STREAM_OUT, name, -1, -1);
+        begin_on_stream(&call, STREAM_IN, name, -1, -1);
+    } else {
         begin_on_stream(&call, (enum engine_stream)stream, name, keys, bytes);
-    for (enum engine_stream copies = STREAM_OUT; stream == BOTH_COPIES && copies <= STREAM_IN;
-         copies = (enum engine_stream)(copies + 1))
-        begin_on_stream(&call, copies, name, -1, -1);
+    }
     return call;
 }
 

@@ -40,7 +40,7 @@ static bool take_chunk(struct transfer_list *list, struct transfer_chunk *chunk)
                  to_border = ENGINE_MOVE_BYTES - (transfer->lead + list->taken) % ENGINE_MOVE_BYTES;
     chunk->transfer = transfer;
     chunk->at = list->taken;
-    chunk->bytes = left < to_border ? left : to_border;
+    chunk->bytes = lesser_bytes(left, to_border);
     list->taken += chunk->bytes;
     while (next_fits(list, chunk)) {
         list->transfer++;

@@ -73,32 +73,23 @@ size_t hsort_type_bytes(hsort_type type)
     return 0;
 }
 
+#define X(name, short_name) short_name,
+static const char *const engine_names[] = {HSORT_ENGINE_LIST(X)};
+static const char *const exchange_names[] = {HSORT_EXCHANGE_LIST(X)};
+static const char *const transport_names[] = {HSORT_TRANSPORT_LIST(X)};
+#undef X
+
 const char *hsort_engine_name(hsort_engine engine)
 {
-    static const char *const names[] = {
-#define X(name, short_name) short_name,
-        HSORT_ENGINE_LIST(X)
-#undef X
-    };
-    return (unsigned)engine < HSORT_ENGINES ? names[engine] : NULL;
+    return (unsigned)engine < HSORT_ENGINES ? engine_names[engine] : NULL;
 }
 
 const char *hsort_exchange_name(hsort_exchange exchange)
 {
-    static const char *const names[] = {
-#define X(name, short_name) short_name,
-        HSORT_EXCHANGE_LIST(X)
-#undef X
-    };
-    return (unsigned)exchange < HSORT_EXCHANGES ? names[exchange] : NULL;
+    return (unsigned)exchange < HSORT_EXCHANGES ? exchange_names[exchange] : NULL;
 }
 
 const char *hsort_transport_name(hsort_transport transport)
 {
-    static const char *const names[] = {
-#define X(name, short_name) short_name,
-        HSORT_TRANSPORT_LIST(X)
-#undef X
-    };
-    return (unsigned)transport < HSORT_TRANSPORTS ? names[transport] : NULL;
+    return (unsigned)transport < HSORT_TRANSPORTS ? transport_names[transport] : NULL;
 }

@@ -4,9 +4,11 @@
  *     lower       4   5   6       words of the codes, positions first; each field is or'ed to them at its shift
  *     upper       7   3   7
  *     codes      7|4 3|5 7|6      the words of each code put together */
-#include "kernels/host/codes.h"
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "kernels/host/host_engine.h"
+
+enum { CODE_BLOCK = 256 }; // elements whose codes are made together: all stays in the nearest cache
 
 /* Half of a code of 16 bytes. gcc makes vectors of such words, but not of numbers of 16 bytes. */
 typedef uint64_t code_word __attribute__((may_alias));
@@ -78,7 +80,17 @@ static void add_field(const struct key_field *field, int64_t begin, int count, i
             block->upper[i] |= words[i] >> 1 >> (63 - shift); // 0 for a shift of 0
 }
 
-void make_code_block(const struct code_source *source, int code_bytes, void *codes, int64_t begin, int count)
+/* What make_codes() of engine.h is asked for. */
+struct code_source {
+    const struct key_field *fields;
+    int field_count;
+    int position_bits; // 0: none
+    int64_t first;     // position of element 0
+};
+
+/* codes [count <= CODE_BLOCK] of code_bytes, 8 or 16, = those of elements begin .. begin + count - 1. */
+static void make_code_block(const struct code_source *source, int code_bytes, void *codes, int64_t begin,
+                            int count)
 {
     struct code_block block;
     code_word *to = codes;
@@ -121,7 +133,7 @@ hsort_status host_make_codes(struct engine *engine, int code_bytes, void *codes,
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT)
     for (int64_t begin = 0; begin < count; begin += CODE_BLOCK)
         make_code_block(&source, code_bytes, (char *)codes + begin * code_bytes, begin,
-                        count - begin < CODE_BLOCK ? (int)(count - begin) : CODE_BLOCK);
+                        (int)lesser(count - begin, CODE_BLOCK));
     return HSORT_OK;
 }
 

@@ -147,8 +147,8 @@ hsort_status host_inspect_elements(struct engine *engine, const struct engine_el
 #pragma omp parallel num_threads(threads) if (threads > 1 && count * words >= PARALLEL_COUNT) \
     reduction(join : found)
     {
-        const int64_t parts = omp_get_num_threads(), own = omp_get_thread_num(), each = count / parts;
-        look_at_range(elements, own * each, own == parts - 1 ? count : (own + 1) * each, &found);
+        const int part = omp_get_thread_num(), parts = omp_get_num_threads();
+        look_at_range(elements, part_begin(count, part, parts), part_begin(count, part + 1, parts), &found);
     }
     *result = found;
     result->first = element_code(elements, 0);

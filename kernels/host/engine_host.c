@@ -144,8 +144,8 @@ static hsort_status host_memory_free(struct engine *engine, size_t *bytes)
 {
     const struct host_engine *host = host_engine_of(engine);
     *bytes = host_memory_available();
-    if (host->memory_limit > 0 && *bytes > host->memory_limit - host->bytes_in_use)
-        *bytes = host->memory_limit - host->bytes_in_use;
+    if (host->memory_limit > 0)
+        *bytes = lesser_bytes(*bytes, host->memory_limit - host->bytes_in_use);
     return HSORT_OK;
 }
 
@@ -171,10 +171,10 @@ static void copy_bytes(int threads, void *to, const void *from, size_t bytes)
     }
 #pragma omp parallel num_threads(threads)
     {
-        const size_t share = bytes / (size_t)omp_get_num_threads(),
-                     start = share * (size_t)omp_get_thread_num();
-        const bool last = omp_get_thread_num() == omp_get_num_threads() - 1;
-        memcpy((char *)to + start, (const char *)from + start, last ? bytes - start : share);
+        const int part = omp_get_thread_num(), parts = omp_get_num_threads();
+        const int64_t begin = part_begin((int64_t)bytes, part, parts),
+                      end = part_begin((int64_t)bytes, part + 1, parts);
+        memcpy((char *)to + begin, (const char *)from + begin, (size_t)(end - begin));
     }
 }
 
@@ -191,7 +191,7 @@ static hsort_status host_copy(struct engine *engine, enum engine_stream stream, 
 static hsort_status host_transfer(struct engine *engine, const struct engine_transfer *in, int in_count,
                                   const struct engine_transfer *out, int out_count)
 {
-    const int cores = host_threads(engine), threads = cores < MOVE_THREADS_MIN ? MOVE_THREADS_MIN : cores;
+    const int threads = (int)greater(host_threads(engine), MOVE_THREADS_MIN);
     struct transfer_queue queue;
     if (fault_hit(FAULT_COPY))
         return status_fail(HSORT_INTERNAL, "a transfer in host memory failed");
@@ -362,12 +362,12 @@ static hsort_status host_cut(struct engine *engine, int key_bytes, const void *a
 
 static hsort_status host_swap(struct engine *engine, int key_bytes, void *a, void *b, int64_t count)
 {
-    const int64_t pieces = count / SWAP_KEYS + (count % SWAP_KEYS != 0);
+    const int64_t pieces = divide_up(count, SWAP_KEYS);
     TRY(kernel_takes("swap", key_bytes));
 #pragma omp parallel for num_threads(host_threads(engine)) if (count >= PARALLEL_COUNT)
     for (int64_t piece = 0; piece < pieces; piece++) {
-        const int64_t first = piece * SWAP_KEYS, left = count - first;
-        const size_t bytes = (size_t)(left < SWAP_KEYS ? left : SWAP_KEYS) * (size_t)key_bytes;
+        const int64_t first = piece * SWAP_KEYS;
+        const size_t bytes = (size_t)lesser(count - first, SWAP_KEYS) * (size_t)key_bytes;
         char *from = (char *)a + first * key_bytes, *to = (char *)b + first * key_bytes;
         uint128 kept[SWAP_KEYS];
         memcpy(kept, from, bytes);

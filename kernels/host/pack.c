@@ -38,13 +38,12 @@ static struct packed_parts packed_parts_of(const struct engine_packing *packing,
 
 static int keys_in_block(int64_t block, int64_t count)
 {
-    const int64_t rest = count - block * ENGINE_PACK_KEYS;
-    return (int)(rest < ENGINE_PACK_KEYS ? rest : ENGINE_PACK_KEYS);
+    return (int)lesser(count - block * ENGINE_PACK_KEYS, ENGINE_PACK_KEYS);
 }
 
 static uint32_t words_for(int keys, int width)
 {
-    return (uint32_t)((keys * width + WORD_BITS - 1) / WORD_BITS);
+    return (uint32_t)divide_up(keys * width, WORD_BITS);
 }
 
 #define KEY_WIDTH_BODY "kernels/host/pack_body.h"

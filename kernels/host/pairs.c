@@ -5,14 +5,10 @@
  *     pieces      2b 2d | 1x       codes  2|0 2|1 1|2      sorted  1|2 2|0 2|1      values x b d
  *
  * A rank alone has no such sort here: codes with positions are as fast (kernels/numbered_keys.h). */
-#include <omp.h>
 #include "kernels/base/lesser.h"
 #include "kernels/host/host_engine.h"
 
-enum {
-    ALIGNMENT = 128, // of what lies in the workspace
-    PLACE_BITS = 32  // of a code
-};
+enum { ALIGNMENT = 128 }; // of what lies in the workspace
 
 static bool host_can_sort_pairs(const struct engine *engine, const struct engine_pairs *pairs)
 {
@@ -73,9 +69,8 @@ static void make_pair_codes(const struct engine_pair_regions *regions, const str
     const struct engine_pair_piece *own = &call->pieces[piece];
     const int64_t begin = call->begin[piece];
     for (int64_t i = 0; i < own->count; i++) {
-        const key_code code = key_load(width, regions->keys, own->first + i)
-                                  << (width == 8 ? 64 : PLACE_BITS) |
-                              (key_code)(begin + i);
+        const key_code code =
+            key_load(width, regions->keys, own->first + i) << (8 * width) | (key_code)(begin + i);
         key_store(code_bytes_of(regions), codes, begin + i, code);
     }
 }
@@ -90,7 +85,7 @@ static void store_pairs(const struct engine_pair_regions *regions, const struct 
     for (int64_t i = from; i < to; i++) {
         const key_code code = key_load(code_bytes_of(regions), codes, i);
         const int64_t place = place_of_pair(call, (int64_t)(uint32_t)code), out = out_first + i;
-        const key_code key = keymap_decode(pairs->map, code >> (width == 8 ? 64 : PLACE_BITS));
+        const key_code key = keymap_decode(pairs->map, code >> (8 * width));
         const bool is_place = regions->places && place >= pairs->count;
         if (pairs->keys_out)
             key_store(width, pairs->keys_out, out, key);

@@ -38,6 +38,7 @@
  *          SIMD sort", 2010 (scatter through a buffer of lines in each thread). */
 #include <omp.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "kernels/base/stream_store.h"
 #include "kernels/host/host_engine.h"
 
@@ -98,11 +99,10 @@ struct digits {
 /* The digits that separate about `count` keys that differ in their low `width` bits. */
 static struct digits digits_for(int64_t count, int width)
 {
-    const int enough = bit_width((uint64_t)count - 1) + SPARE_BITS, sorted = width < enough ? width : enough;
+    const int sorted = (int)lesser(width, bit_width((uint64_t)count - 1) + SPARE_BITS);
     struct digits digits = {.number = sorted > DIGIT_BITS_MAX ? 2 : 1};
-    digits.bits = (sorted + digits.number - 1) / digits.number;
-    const int rest = width - digits.number * digits.bits;
-    digits.shift = rest > 0 ? rest : 0;
+    digits.bits = (int)divide_up(sorted, digits.number);
+    digits.shift = (int)greater(width - digits.number * digits.bits, 0);
     return digits;
 }
 
@@ -118,13 +118,8 @@ struct cut {
 /* Cut by the leading bits: bins should half fill the cache. */
 static struct cut cut_evenly(size_t key_bytes, int64_t count, int width)
 {
-    int bits = bit_width((uint64_t)count - 1) - (cached_bits(key_bytes) - 1);
-    if (bits < PARTITION_BITS_MIN)
-        bits = PARTITION_BITS_MIN;
-    if (bits > PARTITION_BITS_MAX)
-        bits = PARTITION_BITS_MAX;
-    if (bits > width)
-        bits = width;
+    const int fitting = bit_width((uint64_t)count - 1) - (cached_bits(key_bytes) - 1);
+    const int bits = (int)lesser(int64_clamp(fitting, PARTITION_BITS_MIN, PARTITION_BITS_MAX), width);
     return (struct cut){.width = width, .bins = 1 << bits, .bits = bits, .shift = width - bits};
 }
 

@@ -274,7 +274,7 @@ static bool NAMED(improve_cut)(const KEY *keys, int64_t count, struct cut *cut,
         return false;
     const int64_t low = team_keys(team, parts, 0), high = team_keys(team, parts, cut->bins - 1);
     const struct cut by_length = cut_by_length(sizeof(KEY), width, high > low);
-    if ((high > low ? high : low) <= count / SKEWED_SHARE ||
+    if (greater(high, low) <= count / SKEWED_SHARE ||
         !NAMED(length_wins)(keys, count, *cut, by_length, spare))
         return false;
     *cut = by_length;
@@ -312,7 +312,7 @@ static inline void NAMED(scatter_part)(const KEY *keys, int64_t count, KEY *to, 
     }
     for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t until = thread->next[bin], start = until - ((until + lead) & (line_keys - 1));
-        const int64_t from = start > thread->first[bin] ? start : thread->first[bin];
+        const int64_t from = greater(start, thread->first[bin]);
         NAMED(write_line_part)(to, (const KEY *)thread->lines[bin], from, until, lead);
     }
     stream_stores_end();
@@ -366,9 +366,7 @@ static void NAMED(sort_range)(KEY *keys, KEY *scratch, KEY *to, int64_t count, i
     const struct cut cut = NAMED(partition)(keys, scratch, count, width, ends, team, threads);
 
     // A bin with more keys than `heavy` would leave the other threads waiting for the one that sorts it.
-    int64_t heavy = threads > 1 ? count / threads / 4 : count;
-    if (heavy < 1 << cached_bits(sizeof(KEY)))
-        heavy = 1 << cached_bits(sizeof(KEY));
+    const int64_t heavy = greater(threads > 1 ? count / threads / 4 : count, 1 << cached_bits(sizeof(KEY)));
     for (int bin = 0; bin < cut.bins; bin++) {
         const int64_t start = bin ? ends[bin - 1] : 0, size = ends[bin] - start;
         if (size > heavy)

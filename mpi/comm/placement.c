@@ -17,7 +17,6 @@
  * of cores: how many threads it may run without getting in the way of other ranks with the same mask. */
 #include "mpi/comm/gpu_request.h"
 #include <stdlib.h>
-#include <string.h>
 
 static hsort_status no_memory(void)
 {

@@ -15,7 +15,6 @@ enum { SAMPLE_NUMBERS = sizeof(struct memory_sample) / sizeof(uint64_t) };
 
 void process_memory_close(struct process_memory *memory)
 {
-    free(memory->process);
     free(memory->reads);
     free(memory->is_read);
     free(memory->samples);
@@ -25,17 +24,16 @@ void process_memory_close(struct process_memory *memory)
 hsort_status process_memory_open(int size, struct process_memory *memory)
 {
     *memory = (struct process_memory){0};
-    memory->process = calloc((size_t)size, sizeof *memory->process);
     memory->reads = calloc((size_t)size, sizeof *memory->reads);
     memory->is_read = calloc((size_t)size, sizeof *memory->is_read);
     memory->samples = calloc((size_t)size, sizeof *memory->samples);
-    if (memory->process && memory->reads && memory->is_read && memory->samples && !fault_hit(FAULT_ALLOC))
+    if (memory->reads && memory->is_read && memory->samples && !fault_hit(FAULT_ALLOC))
         return HSORT_OK;
     return status_fail(HSORT_HOST_MEMORY, "no memory to read that of %d processes", size);
 }
 
 /* Read up to `bytes`; returns how many, 0 if they cannot be read. */
-static size_t read_some(int64_t process, uint64_t address, size_t bytes, void *to)
+static size_t read_some(uint64_t process, uint64_t address, size_t bytes, void *to)
 {
     const struct iovec here = {.iov_base = to, .iov_len = bytes};
     const struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes}; // NOLINT: it is not of this process
@@ -52,10 +50,10 @@ static void try_reading(const struct comm *comm, struct process_memory *memory)
     for (int peer = 0; peer < comm->size; peer++) {
         const struct memory_sample *sample = &memory->samples[peer];
         uint64_t bytes = 0;
-        memory->process[peer] = (int64_t)sample->process;
         if (peer != comm->rank && sample->process != 0 && comm_is_near(comm, peer))
             memory->reads[peer] =
-                read_some(memory->process[peer], sample->address, sizeof bytes, &bytes) == sizeof bytes && bytes == sample->bytes;
+                read_some(sample->process, sample->address, sizeof bytes, &bytes) == sizeof bytes &&
+                bytes == sample->bytes;
     }
 }
 
@@ -72,11 +70,11 @@ hsort_status process_memory_find(struct comm *comm, bool wanted, struct process_
 
 void process_memory_try(struct process_memory *memory, int peer, uint64_t address, size_t bytes)
 {
+    const uint64_t process = memory->samples[peer].process;
     char byte;
     memory->reads[peer] =
-        memory->reads[peer] &&
-        (bytes == 0 || (read_some(memory->process[peer], address, 1, &byte) == 1 &&
-                        read_some(memory->process[peer], address + bytes - 1, 1, &byte) == 1));
+        memory->reads[peer] && (bytes == 0 || (read_some(process, address, 1, &byte) == 1 &&
+                                               read_some(process, address + bytes - 1, 1, &byte) == 1));
 }
 
 hsort_status process_memory_tell(struct comm *comm, struct process_memory *memory)
@@ -90,7 +88,8 @@ hsort_status process_memory_read(const struct process_memory *memory, int peer, 
     size_t done = 0;
     errno = 0;
     while (done < bytes && !fault_hit(FAULT_COPY)) {
-        const size_t some = read_some(memory->process[peer], address + done, bytes - done, (char *)to + done);
+        const size_t some =
+            read_some(memory->samples[peer].process, address + done, bytes - done, (char *)to + done);
         if (some == 0)
             break;
         done += some;

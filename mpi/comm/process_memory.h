@@ -6,9 +6,8 @@
 #include "mpi/comm/comm.h"
 
 struct process_memory {
-    int64_t *process; /* [size] ids; owned, as the others */
-    bool *reads;      /* [size] this rank can read that rank's memory; not its own */
-    bool *is_read;    /* [size] that rank can read this rank's memory */
+    bool *reads;   /* [size] this rank can read that rank's memory; not its own. Owned, as the others */
+    bool *is_read; /* [size] that rank can read this rank's memory */
     struct memory_sample *samples; /* [size] */
     uint64_t shown;                /* what others read to find out whether they can */
 };

@@ -9,6 +9,7 @@
 #include "mpi/exchange/batch_plan.h"
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/memory_parts.h"
 #include "mpi/exchange/region_map.h"
 
 enum {
@@ -62,38 +63,35 @@ static int64_t most_batches(int size)
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
-void batch_plan_close(struct batch_plan *plan)
+/* Lay out a plan for the ranks in it: the struct first, then its tables. Returns the bytes of both. */
+static size_t lay_out_batch_plan(struct batch_plan *plan, void *memory)
 {
-    if (!plan)
-        return;
-    free(plan->piece_at);
-    free(plan->piece_keys);
-    free(plan->first);
-    free(plan->end);
-    free(plan->batch_first);
-    free(plan->batches);
-    free(plan);
+    const int64_t ranks = plan->size;
+    char *at = memory;
+    take_table(&at, 1, sizeof *plan);
+    plan->piece_at = take_table(&at, ranks * (ENGINE_REGIONS + 1), sizeof *plan->piece_at);
+    plan->piece_keys = take_table(&at, ranks * ENGINE_REGIONS, sizeof *plan->piece_keys);
+    plan->first = take_table(&at, ranks, sizeof *plan->first);
+    plan->end = take_table(&at, ranks, sizeof *plan->end);
+    plan->batch_first = take_table(&at, ranks + 1, sizeof *plan->batch_first);
+    plan->batches = take_table(&at, most_batches(plan->size), sizeof *plan->batches);
+    return (size_t)(at - (char *)memory);
 }
 
 hsort_status batch_plan_open(int size, struct batch_plan **plan)
 {
-    const size_t ranks = (size_t)size;
-    struct batch_plan *made = *plan = calloc(1, sizeof *made);
-    if (made) {
-        made->size = size;
-        made->piece_at = malloc(ranks * (ENGINE_REGIONS + 1) * sizeof *made->piece_at);
-        made->piece_keys = malloc(ranks * ENGINE_REGIONS * sizeof *made->piece_keys);
-        made->first = malloc(ranks * sizeof *made->first);
-        made->end = malloc(ranks * sizeof *made->end);
-        made->batch_first = malloc((ranks + 1) * sizeof *made->batch_first);
-        made->batches = malloc((size_t)most_batches(size) * sizeof *made->batches);
-        if (made->piece_at && made->piece_keys && made->first && made->end && made->batch_first &&
-            made->batches)
-            return HSORT_OK;
-    }
-    batch_plan_close(made);
-    *plan = NULL;
-    return status_fail(HSORT_HOST_MEMORY, "no memory for the batches of %d ranks", size);
+    struct batch_plan made = {.size = size};
+    *plan = calloc(1, lay_out_batch_plan(&made, NULL));
+    if (!*plan)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the batches of %d ranks", size);
+    lay_out_batch_plan(&made, *plan);
+    **plan = made;
+    return HSORT_OK;
+}
+
+void batch_plan_close(struct batch_plan *plan)
+{
+    free(plan);
 }
 
 /* ---- regions ------------------------------------------------------------------------------------------------ */

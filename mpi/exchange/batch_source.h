@@ -35,8 +35,12 @@ struct batch_space {
     hsort_status (*advance)(struct batch_space *space); /* all sources, as below */
 };
 
-/* The functions of a source. All of them are collective over the source's pairs: a failed rank keeps to the schedule. */
+/* The functions of a source. From begin() on they are collective over the source's pairs: a failed rank keeps to the schedule. */
 struct batch_source_ops {
+    /* Make the tables of the source. *tables is NULL after an error. Errors HSORT_HOST_MEMORY, the engine's. */
+    hsort_status (*open)(int size, struct engine *engine, void **tables);
+    void (*close)(void *tables, struct engine *engine); /* NULL tables are fine */
+
     /* Begin, when all ranks' batches are planned. The source may take peers, by space->shown; the sources before it in the list have
      * taken theirs. The tables keep the space for the calls that follow. */
     hsort_status (*begin)(struct batch_space *space, void *tables);
@@ -54,11 +58,5 @@ struct batch_source_ops {
 };
 
 extern const struct batch_source_ops mapped_source, message_source;
-
-/* Make the tables of a source. *tables is NULL after an error. Errors HSORT_HOST_MEMORY, the engine's. */
-hsort_status mapped_source_open(int size, struct engine *engine, void **tables);
-hsort_status message_source_open(int size, struct engine *engine, void **tables);
-void mapped_source_close(void *tables); /* NULL tables are fine, as below */
-void message_source_close(void *tables, struct engine *engine);
 
 #endif

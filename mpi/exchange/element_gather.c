@@ -111,8 +111,7 @@ static size_t slice_bytes(const struct element_gather *g)
 /* Elements of a slice at most: the same on every rank. */
 static int64_t slice_elements(const struct element_gather *g, size_t element_bytes)
 {
-    const size_t elements = slice_bytes(g) / element_bytes;
-    return elements > 0 ? (int64_t)elements : 1;
+    return (int64_t)greater_bytes(slice_bytes(g) / element_bytes, 1);
 }
 
 /* Elements of the slice of a list of `count` that begins at `at`; 0 behind its end. */
@@ -126,7 +125,7 @@ static int64_t slice_length(int64_t count, int64_t at, int64_t most)
  * Collective; errors are agreed. */
 static hsort_status make_slices(struct element_gather *g, size_t element_bytes)
 {
-    const size_t full = slice_bytes(g) > element_bytes ? slice_bytes(g) : element_bytes;
+    const size_t full = greater_bytes(slice_bytes(g), element_bytes);
     const size_t room = gather_slice_room(lesser_bytes((size_t)g->most * element_bytes, full));
     if (element_bytes <= g->slices_fit)
         return HSORT_OK;
@@ -188,7 +187,7 @@ static hsort_status sort_codes_of_index(const struct element_gather *g, struct i
     const struct key_field field = {.from = g->index,
                                     .stride = sizeof *g->index,
                                     .bytes = sizeof *g->index,
-                                    .map = keymap_of_kind(KEY_UNSIGNED, sizeof *g->index, 0, HSORT_ASCENDING),
+                                    .map = keymap_of_codes(sizeof *g->index),
                                     .shift = c->place_bits};
     const size_t bytes = (size_t)g->count * (size_t)c->code_bytes;
     size_t workspace_bytes = 0;
@@ -206,14 +205,14 @@ static hsort_status sort_codes_of_index(const struct element_gather *g, struct i
 static hsort_status find_owners(struct element_gather *g, const struct index_codes *c)
 {
     const int borders = g->comm->size + 1;
-    const size_t most = borders < ENGINE_SEARCH_MAX ? (size_t)borders : ENGINE_SEARCH_MAX;
+    const size_t most = lesser_bytes((size_t)borders, ENGINE_SEARCH_MAX);
     key_code *probes = calloc(most, sizeof *probes);
     int64_t *not_greater = calloc(most, sizeof *not_greater);
     hsort_status status = HSORT_OK;
     if (!probes || !not_greater || fault_hit(FAULT_ALLOC))
         status = status_fail(HSORT_HOST_MEMORY, "no memory to search the owners of elements");
     for (int done = 0; status == HSORT_OK && done < borders;) {
-        const int some = borders - done < ENGINE_SEARCH_MAX ? borders - done : ENGINE_SEARCH_MAX;
+        const int some = (int)lesser(borders - done, ENGINE_SEARCH_MAX);
         for (int i = 0; i < some; i++)
             probes[i] = (key_code)g->offset[done + i] << c->place_bits;
         status = g->engine->ops->search(g->engine, c->code_bytes, c->sorted, g->count, probes, some,
@@ -230,7 +229,6 @@ static hsort_status split_index(struct element_gather *g, struct index_codes *c)
 {
     struct engine *engine = g->engine;
     const size_t bytes = (size_t)g->count * sizeof(int64_t);
-    const struct keymap map = keymap_of_kind(KEY_UNSIGNED, sizeof(int64_t), 0, HSORT_ASCENDING);
     // Everything except the sorted codes goes back: the lists take its room.
     void **unsorted = &c->buffer[c->sorted == c->buffer[0]];
     spare_give(g->spare, *unsorted);
@@ -238,8 +236,8 @@ static hsort_status split_index(struct element_gather *g, struct index_codes *c)
     *unsorted = c->workspace = NULL;
     TRY(spare_take(g->spare, bytes, (void **)&g->wanted));
     TRY(spare_take(g->spare, bytes, (void **)&g->places));
-    TRY(engine->ops->split_codes(engine, c->code_bytes, c->sorted, g->count, c->place_bits, g->places, map,
-                                 g->wanted));
+    TRY(engine->ops->split_codes(engine, c->code_bytes, c->sorted, g->count, c->place_bits, g->places,
+                                 keymap_of_codes(sizeof *g->wanted), g->wanted));
     return engine->ops->stream_synchronize(engine, STREAM_WORK);
 }
 
@@ -275,8 +273,7 @@ static hsort_status tell_counts(struct element_gather *g)
         MPI_Alltoall(g->asks, 1, MPI_INT64_T, asked, 1, MPI_INT64_T, g->comm->world), "MPI_Alltoall", true);
     asked[rank] = 0; // they are in wanted
     for (int peer = 0; peer < size; peer++) {
-        const int64_t longer = asked[peer] > g->asks[peer] ? asked[peer] : g->asks[peer];
-        g->most = longer > g->most ? longer : g->most;
+        g->most = greater(g->most, greater(asked[peer], g->asks[peer]));
         asked[peer] += g->asked_offset[peer];
     }
     return status;

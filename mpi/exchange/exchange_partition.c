@@ -71,8 +71,8 @@ static void close_partition(void *tables, struct engine *engine)
     free(p->space.shown);
     free(p->space.chunk);
     batch_plan_close(p->plan);
-    mapped_source_close(p->source_tables[0]);
-    message_source_close(p->source_tables[1], engine);
+    for (int i = 0; i < SOURCES; i++)
+        sources[i]->close(p->source_tables[i], engine);
     free(p);
 }
 
@@ -87,8 +87,8 @@ static hsort_status make_tables(struct partition_tables *p, int size, struct eng
     TRY(region_map_open(size, &p->map));
     TRY(batch_plan_open(size, &p->plan));
     p->space.plan = p->plan;
-    TRY(mapped_source_open(size, engine, &p->source_tables[0]));
-    TRY(message_source_open(size, engine, &p->source_tables[1]));
+    for (int i = 0; i < SOURCES; i++)
+        TRY(sources[i]->open(size, engine, &p->source_tables[i]));
     TRY(engine->ops->event_create(engine, &p->queued));
     for (int slot = 0; slot < BATCH_SLOTS; slot++) {
         TRY(engine->ops->event_create(engine, &p->fetched[slot]));

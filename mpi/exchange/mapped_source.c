@@ -18,9 +18,10 @@ struct mapped_tables {
     struct peer_copy *copies; /* [size] chunks of the batch that are not queued yet */
 };
 
-void mapped_source_close(void *tables)
+static void close_mapped(void *tables, struct engine *engine)
 {
     struct mapped_tables *m = tables;
+    (void)engine;
     if (!m)
         return;
     peer_reader_close(&m->reader);
@@ -28,7 +29,7 @@ void mapped_source_close(void *tables)
     free(m);
 }
 
-hsort_status mapped_source_open(int size, struct engine *engine, void **tables)
+static hsort_status open_mapped(int size, struct engine *engine, void **tables)
 {
     struct mapped_tables *m = *tables = calloc(1, sizeof *m);
     if (m)
@@ -37,7 +38,7 @@ hsort_status mapped_source_open(int size, struct engine *engine, void **tables)
                               ? peer_reader_open(engine, &m->reader)
                               : status_fail(HSORT_HOST_MEMORY, "no memory for chunks of %d ranks", size);
     if (status != HSORT_OK) {
-        mapped_source_close(m);
+        close_mapped(m, engine);
         *tables = NULL;
     }
     return status;
@@ -165,6 +166,8 @@ static hsort_status end_mapped(void *tables)
 }
 
 const struct batch_source_ops mapped_source = {
+    .open = open_mapped,
+    .close = close_mapped,
     .begin = begin_mapped,
     .fetch = fetch_mapped,
     .advance = advance_mapped,

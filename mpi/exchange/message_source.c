@@ -36,7 +36,7 @@ struct message_tables {
     hsort_status status;             /* this rank's first failure that the stream does not know of */
 };
 
-void message_source_close(void *tables, struct engine *engine)
+static void close_messages(void *tables, struct engine *engine)
 {
     struct message_tables *m = tables;
     if (!m)
@@ -47,7 +47,7 @@ void message_source_close(void *tables, struct engine *engine)
     free(m);
 }
 
-hsort_status message_source_open(int size, struct engine *engine, void **tables)
+static hsort_status open_messages(int size, struct engine *engine, void **tables)
 {
     struct message_tables *m = *tables = calloc(1, sizeof *m);
     if (m) {
@@ -58,7 +58,7 @@ hsort_status message_source_open(int size, struct engine *engine, void **tables)
                               ? packed_chunks_open(engine, &m->packed)
                               : status_fail(HSORT_HOST_MEMORY, "no memory for messages of %d ranks", size);
     if (status != HSORT_OK) {
-        message_source_close(m, engine);
+        close_messages(m, engine);
         *tables = NULL;
     }
     return status;
@@ -246,6 +246,8 @@ static hsort_status end_messages(void *tables)
 }
 
 const struct batch_source_ops message_source = {
+    .open = open_messages,
+    .close = close_messages,
     .begin = begin_messages,
     .fetch = fetch_messages,
     .advance = advance_messages,

@@ -147,9 +147,9 @@ static void show_span(struct pair_sorter *s, int peer, int number)
     const struct message_column *column = shown_column(s, number);
     const struct place_span span = shown_span(s, s->rank, peer, number);
     const void **shown = &s->shown[(size_t)peer * SHOWN + (size_t)number];
-    keep_first_error(&s->status, x->transport->ops->expose(
-                                     x->transport, peer, pair_at(column->given, span.first, column->bytes),
-                                     (size_t)(span.end - span.first) * column->bytes, shown));
+    keep_first_error(&s->status, x->transport->ops->expose(x->transport, peer,
+                                                           pair_at(column->given, span.first, column->bytes),
+                                                           place_span_length(span) * column->bytes, shown));
     if (s->status == HSORT_OK && !*shown && is_shown(s, peer))
         s->status = status_fail(HSORT_INTERNAL, "rank %d shows only some of its memory", peer);
 }
@@ -233,7 +233,7 @@ static int list_copies(struct pair_sorter *s, int number, int first, int end)
         s->copies[count++] = (struct peer_copy){.peer = peer,
                                                 .to = pair_at(column->taken, to, column->bytes),
                                                 .from = theirs + (size_t)skip * column->bytes,
-                                                .bytes = (size_t)(own.end - own.first) * column->bytes};
+                                                .bytes = place_span_length(own) * column->bytes};
     }
     return count;
 }
@@ -310,11 +310,10 @@ static void sort_regions(struct pair_sorter *s, int first, int end)
 static void run_batches(struct pair_sorter *s)
 {
     const int end = s->plan->end[s->rank];
-    int first = s->plan->first[s->rank], each = (end - first + BATCHES - 1) / BATCHES;
-    if (each > ENGINE_PIECES_MAX / s->size)
-        each = ENGINE_PIECES_MAX / s->size;
+    int first = s->plan->first[s->rank];
+    const int each = (int)lesser(divide_up(end - first, BATCHES), ENGINE_PIECES_MAX / s->size);
     for (; first < end && s->status == HSORT_OK; first += each) {
-        const int next = first + each < end ? first + each : end;
+        const int next = (int)lesser(first + each, end);
         fetch_regions(s, KEYS, first, next);
         if (s->x->element_bytes == 0)
             fetch_regions(s, BESIDE, first, next);
@@ -355,7 +354,7 @@ static hsort_status take_edges(const struct pair_sorter *s, const struct engine_
         const struct place_span wanted = pair_plan_wanted(s->plan, s->rank, regions[i].region);
         const int64_t at = regions[i].first + wanted.first - s->plan->region_at[regions[i].region],
                       out = wanted.first - s->x->out_offset[s->rank];
-        const size_t pairs = (size_t)(wanted.end - wanted.first);
+        const size_t pairs = place_span_length(wanted);
         if (to->keys_out)
             TRY(engine->ops->copy(engine, STREAM_WORK, pair_at(to->keys_out, out, key_bytes),
                                   pair_at(from->keys_out, at, key_bytes), pairs * key_bytes));

@@ -1,34 +1,35 @@
 #include "mpi/exchange/pair_plan.h"
 #include <stdlib.h>
+#include "kernels/base/memory_parts.h"
 #include "mpi/exchange/region_map.h"
+
+/* Lay out a plan for the ranks in it: the struct first, then its tables. Returns the bytes of both. */
+static size_t lay_out_pair_plan(struct pair_plan *plan, void *memory)
+{
+    const int64_t ranks = plan->size;
+    char *at = memory;
+    take_table(&at, 1, sizeof *plan);
+    plan->piece_at = take_table(&at, ranks * (ENGINE_REGIONS + 1), sizeof *plan->piece_at);
+    plan->begin = take_table(&at, ranks * ENGINE_REGIONS, sizeof *plan->begin);
+    plan->first = take_table(&at, ranks, sizeof *plan->first);
+    plan->end = take_table(&at, ranks, sizeof *plan->end);
+    return (size_t)(at - (char *)memory);
+}
+
+hsort_status pair_plan_open(int size, struct pair_plan **plan)
+{
+    struct pair_plan made = {.size = size};
+    *plan = calloc(1, lay_out_pair_plan(&made, NULL));
+    if (!*plan)
+        return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
+    lay_out_pair_plan(&made, *plan);
+    **plan = made;
+    return HSORT_OK;
+}
 
 void pair_plan_close(struct pair_plan *plan)
 {
-    if (!plan)
-        return;
-    free(plan->piece_at);
-    free(plan->begin);
-    free(plan->first);
-    free(plan->end);
     free(plan);
-}
-
-hsort_status pair_plan_open(int size, struct pair_plan **made)
-{
-    const size_t ranks = (size_t)size;
-    struct pair_plan *plan = *made = calloc(1, sizeof *plan);
-    if (plan) {
-        plan->size = size;
-        plan->piece_at = malloc(ranks * (ENGINE_REGIONS + 1) * sizeof *plan->piece_at);
-        plan->begin = malloc(ranks * ENGINE_REGIONS * sizeof *plan->begin);
-        plan->first = malloc(ranks * sizeof *plan->first);
-        plan->end = malloc(ranks * sizeof *plan->end);
-    }
-    if (plan && plan->piece_at && plan->begin && plan->first && plan->end)
-        return HSORT_OK;
-    pair_plan_close(plan);
-    *made = NULL;
-    return status_fail(HSORT_HOST_MEMORY, "no memory for the regions of %d ranks", size);
 }
 
 static int64_t *pieces_of_rank(const struct pair_plan *plan, int rank)

@@ -88,7 +88,7 @@ static void lay_out_halves(struct pair_sorter *s, struct pair_partition_need *ne
                        engine->ops->partition->sample_scratch(engine, key_bytes, PAIR_SAMPLE_LOG);
     *need = (struct pair_partition_need){.shown = (size_t)(shown - (char *)x->shown),
                                          .own = (size_t)(own - (char *)x->own),
-                                         .workspace = split > map ? split : map};
+                                         .workspace = greater_bytes(split, map)};
 }
 
 struct pair_sorter pair_sorter_lay_out(const struct pair_partition *x, struct pair_partition_need *need)

@@ -20,7 +20,6 @@
 #include "mpi/exchange/piece_messages.h"
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 #include "mpi/comm/process_memory.h"
 
 enum { TAG_PIECE = 6 };
@@ -218,7 +217,7 @@ static int64_t segment_of(const struct piece_messages *m, int to, int64_t round)
 
 static int64_t message_count(const struct piece_messages *m, size_t bytes)
 {
-    return (int64_t)((bytes + m->plan.buffer_bytes - 1) / m->plan.buffer_bytes);
+    return divide_up((int64_t)bytes, (int64_t)m->plan.buffer_bytes);
 }
 
 /* Messages that this rank sends in a round. */
@@ -302,10 +301,8 @@ hsort_status piece_messages_plan(struct piece_messages *m, const int64_t *cut_of
     m->cut_offset = cut_offset;
     m->run = run;
     hsort_status status = agree_on_reads(m, exchange_cuts(m));
-    for (int64_t round = 0; round < m->plan.rounds; round++) {
-        const int64_t sends = sends_of_round(m, round);
-        m->sends_most = sends > m->sends_most ? sends : m->sends_most;
-    }
+    for (int64_t round = 0; round < m->plan.rounds; round++)
+        m->sends_most = greater(m->sends_most, sends_of_round(m, round));
     if (!fault_hit(FAULT_ALLOC))
         m->sends = calloc((size_t)m->sends_most + 1, sizeof *m->sends);
     if (!m->sends)
@@ -373,10 +370,9 @@ int piece_messages_reads(struct piece_messages *m, int64_t round, struct engine_
 
 static hsort_status send_piece(struct piece_messages *m, int to, const char *from, size_t bytes)
 {
-    const size_t most = m->plan.buffer_bytes;
     hsort_status status = HSORT_OK;
     for (size_t done = 0; done < bytes;) {
-        const size_t some = bytes - done < most ? bytes - done : most;
+        const size_t some = lesser_bytes(bytes - done, m->plan.buffer_bytes);
         MPI_Request *request = &m->sends[m->sends_begun++];
         *request = MPI_REQUEST_NULL;
         keep_first_error(&status, comm_isend(m->plan.comm, from + done, some, to, TAG_PIECE, request));
@@ -438,7 +434,7 @@ static bool next_message(struct piece_messages *m, int *from, size_t *bytes, siz
             const size_t rest = length_in(m, *from, m->round, c->run) - c->done;
             if (rest == 0)
                 continue;
-            *bytes = rest < m->plan.buffer_bytes ? rest : m->plan.buffer_bytes;
+            *bytes = lesser_bytes(rest, m->plan.buffer_bytes);
             *place = c->place;
             c->done += *bytes;
             c->place += *bytes;

@@ -59,7 +59,7 @@ hsort_status region_map_open(int size, struct region_map **made)
 /* The first of 2^log parts of `total` positions that begins at global position `at` or behind it. */
 static int64_t first_part_from(int64_t at, int64_t total, int log)
 {
-    return ((at << log) + total - 1) / total;
+    return divide_up(at << log, total);
 }
 
 hsort_status region_map_agree(struct region_map *map, struct comm *comm, struct engine *engine, int key_bytes,

@@ -398,7 +398,7 @@ hsort_status run_cuts_find(struct run_cuts *c, const struct run_set *set, int64_
 {
     hsort_status status = HSORT_OK;
     for (int64_t first = 0; first < count; first += c->at_once) {
-        const int some = (int)(count - first < c->at_once ? count - first : c->at_once);
+        const int some = (int)lesser(count - first, c->at_once);
         start_cuts(c, set, positions + first, total, some);
         keep_first_error(&status, search(c, set, some, cut_offset + first * c->runs));
     }

@@ -72,8 +72,7 @@ static int rounds_most(int key_bytes)
 static int offers_of(int size, int64_t capacity)
 {
     const int most = (int)int64_clamp(OFFERS / size, 1, ENGINE_GATHER_MAX);
-    const int64_t few = capacity / KEYS_PER_OFFER > OFFERS_FEW ? capacity / KEYS_PER_OFFER : OFFERS_FEW;
-    return few < most ? (int)few : most;
+    return (int)lesser(greater(capacity / KEYS_PER_OFFER, OFFERS_FEW), most);
 }
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
@@ -164,7 +163,7 @@ static int choose_offers(struct splitters *s, int rank, int round, int offers_ma
     int64_t open_keys = 0, before = 0;
     for (int i = next_interval(s, 1); i < s->size; i = next_interval(s, i + 1))
         open_keys += s->splitter[i].own_end - s->splitter[i].own_begin;
-    const int offers = open_keys < offers_max ? (int)open_keys : offers_max;
+    const int offers = (int)lesser(open_keys, offers_max);
     if (offers == 0)
         return 0;
     const int64_t share = open_keys / offers, rest = open_keys % offers;
@@ -317,7 +316,7 @@ static hsort_status count_below_probes(struct splitters *s, const struct exchang
     hsort_status status = HSORT_OK;
     memset(s->own, 0, 2 * (size_t)probes * sizeof *s->own);
     for (int first = 0; first < probes && x->count > 0; first += ENGINE_SEARCH_MAX) {
-        const int some = probes - first < ENGINE_SEARCH_MAX ? probes - first : ENGINE_SEARCH_MAX;
+        const int some = (int)lesser(probes - first, ENGINE_SEARCH_MAX);
         keep_first_error(&status,
                          x->engine->ops->search(x->engine, x->key_bytes, x->keys, x->count, s->probes + first,
                                                 some, less + first, not_greater + first));
@@ -362,8 +361,7 @@ static void narrow_brackets(struct splitters *s, struct splitter *here, int prob
         here->own_end = own_less[above];
     }
     // Only a rank that failed sends counts that do not ascend.
-    if (here->own_end < here->own_begin)
-        here->own_end = here->own_begin;
+    here->own_end = greater(here->own_end, here->own_begin);
     s->open -= here->found;
 }
 
@@ -395,7 +393,7 @@ static hsort_status spread_equal(struct splitters *s, const struct exchange *x, 
 int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes)
 {
     const int64_t offers = (int64_t)offers_of(size, capacity) * size;
-    const int64_t intervals = size > 1 ? size - 1 : 1;
+    const int64_t intervals = greater(size - 1, 1);
     *probes = (int)int64_clamp(offers + intervals * (int64_clamp(SPREAD / intervals, 1, SPREAD_MAX) + 2), 0,
                                INT_MAX);
     if (size == 1 || total == 0)
@@ -407,8 +405,8 @@ int splitters_rounds(int size, int64_t total, int64_t capacity, int *probes)
         const int64_t gap = open / offers + 1, each = open / intervals;
         const bool estimated = rounds > 1 && each >= ESTIMATED;
         open = gap < open / (2 * intervals) ? 2 * gap * intervals : open / 2;
-        if (estimated && 2 * about_root(each) * intervals < open)
-            open = 2 * about_root(each) * intervals;
+        if (estimated)
+            open = lesser(open, 2 * about_root(each) * intervals);
     }
     return rounds;
 }

@@ -114,10 +114,9 @@ hsort_status shared_memory_open(struct comm *comm, struct engine *engine, size_t
     shared->pin = engine ? calloc((size_t)comm->size, sizeof *shared->pin) : NULL;
     struct memory_segment *headers = calloc(ranks, sizeof *headers);
     char *attached = calloc(ranks, ranks);
-    hsort_status status = HSORT_OK;
     bool all;
     const bool has_tables = shared->of && (shared->pin || !engine) && headers && attached;
-    status = comm_all(comm, has_tables, &all);
+    hsort_status status = comm_all(comm, has_tables, &all);
     if (status == HSORT_OK && !has_tables)
         status = status_fail(HSORT_HOST_MEMORY, "no memory to share some with %d ranks", comm->node_size);
     if (status == HSORT_OK && all)

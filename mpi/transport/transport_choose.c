@@ -59,10 +59,9 @@ static hsort_status probe_message(struct comm *comm, struct engine *engine, int 
 {
     const struct engine_ops *ops = engine->ops;
     const int to = (comm->rank + shift) % comm->size, from = (comm->rank - shift + comm->size) % comm->size;
-    hsort_status status = HSORT_OK;
     for (int i = 0; i < bytes; i++)
         host[i] = (unsigned char)(i * 31 + comm->rank);
-    status = ops->copy(engine, STREAM_WORK, device, host, (size_t)bytes);
+    hsort_status status = ops->copy(engine, STREAM_WORK, device, host, (size_t)bytes);
     if (status == HSORT_OK)
         status = ops->stream_synchronize(engine, STREAM_WORK);
     *whole = pass_probe(comm, device, to, from, bytes, begun) && *whole;

@@ -29,6 +29,7 @@
 #include "mpi/transport/shared_memory.h"
 #include "mpi/transport/transport.h"
 #include <stdlib.h>
+#include "kernels/base/lesser.h"
 
 enum { SLOTS = TRANSPORT_CHUNKS_IN_FLIGHT, TAG = 1, TAG_READ = 4, CHUNK_MAX = 1 << 30 };
 
@@ -68,11 +69,10 @@ struct ring {
     struct transport base;
     struct comm *comm;
     struct engine *engine;
-    size_t chunk_bytes;
     bool through_host; /* staged. Else slots are engine memory, for chunks that may not be written to their places yet */
     struct shared_memory shared; /* the slots, when through_host */
-    char *out_slots;             /* [SLOTS * chunk_bytes] when through_host: shared.own, if there is one */
-    char *in_slots;              /* [SLOTS * chunk_bytes] */
+    char *out_slots;             /* [SLOTS * message_bytes] when through_host: shared.own, if there is one */
+    char *in_slots;              /* [SLOTS * message_bytes] */
     struct engine_event *out_event[SLOTS], *in_event[SLOTS];
     struct ring_transfer stream; /* the one under way, if any */
 };
@@ -84,7 +84,7 @@ static struct ring_message *message_of(struct ring_direction *direction, int64_t
 
 static char *ring_slot(const struct ring *ring, char *slots, int64_t number)
 {
-    return slots + (size_t)(number % SLOTS) * ring->chunk_bytes;
+    return slots + (size_t)(number % SLOTS) * ring->base.message_bytes;
 }
 
 static void begin_message_copy(struct ring_transfer *transfer, enum engine_stream stream,
@@ -241,8 +241,7 @@ static void book_arrival(struct ring_message *message, size_t bytes)
 {
     if (message->shared)
         bytes = message->place.bytes >= 0 ? (size_t)message->place.bytes : 0;
-    if (bytes < message->what.bytes)
-        message->what.bytes = bytes;
+    message->what.bytes = lesser_bytes(message->what.bytes, bytes);
 }
 
 static void finish_in(struct ring_transfer *transfer)
@@ -347,9 +346,8 @@ static enum transport_next next_chunk(struct chunked_bytes *rest, size_t most, s
 {
     if (rest->bytes == 0)
         return NEXT_NONE;
-    *message = (struct transport_message){.peer = rest->peer,
-                                          .memory = rest->memory,
-                                          .bytes = rest->bytes < most ? rest->bytes : most};
+    *message = (struct transport_message){
+        .peer = rest->peer, .memory = rest->memory, .bytes = lesser_bytes(rest->bytes, most)};
     message->plain = message->bytes;
     rest->memory += message->bytes;
     rest->bytes -= message->bytes;
@@ -372,7 +370,7 @@ static hsort_status ring_sendrecv(struct transport *transport, int to, const voi
                                   int from, void *receive, size_t receive_bytes, int64_t *moved_bytes)
 {
     struct ring *ring = (struct ring *)transport;
-    struct chunked_pair pair = {.chunk_bytes = ring->chunk_bytes,
+    struct chunked_pair pair = {.chunk_bytes = ring->base.message_bytes,
                                 .out = {to, (char *)send, send_bytes},
                                 .in = {from, receive, receive_bytes}};
     const struct transport_stream chunks = {.send = next_chunk_out, .receive = next_chunk_in, .user = &pair};
@@ -389,8 +387,6 @@ static hsort_status ring_sendrecv(struct transport *transport, int to, const voi
 static void ring_close(struct transport *transport)
 {
     struct ring *ring = (struct ring *)transport;
-    if (!ring)
-        return;
     const struct engine_ops *ops = ring->engine->ops;
     for (int i = 0; i < SLOTS; i++) {
         ops->event_destroy(ring->engine, ring->out_event[i]);
@@ -410,7 +406,7 @@ static void ring_close(struct transport *transport)
 static hsort_status make_ring_slots(struct ring *ring)
 {
     struct engine *engine = ring->engine;
-    const size_t bytes = SLOTS * ring->chunk_bytes;
+    const size_t bytes = SLOTS * ring->base.message_bytes;
     for (int i = 0; i < SLOTS; i++) {
         TRY(engine->ops->event_create(engine, &ring->out_event[i]));
         TRY(engine->ops->event_create(engine, &ring->in_event[i]));
@@ -445,7 +441,7 @@ static hsort_status open_ring(struct comm *comm, struct engine *engine, size_t c
     ring->base.ops = ops;
     ring->comm = comm;
     ring->engine = engine;
-    ring->chunk_bytes = ring->base.message_bytes = chunk_bytes;
+    ring->base.message_bytes = chunk_bytes;
     ring->through_host = ops->kind == HSORT_TRANSPORT_STAGED;
     ring->shared = slots;
     hsort_status status = make_ring_slots(ring);
@@ -456,29 +452,19 @@ static hsort_status open_ring(struct comm *comm, struct engine *engine, size_t c
     return status;
 }
 
-static const struct transport_ops staged_ops = {
-    .kind = HSORT_TRANSPORT_STAGED,
-    .sendrecv = ring_sendrecv,
-    .stream_begin = ring_stream_begin,
-    .stream_advance = ring_stream_advance,
-    .stream_end = ring_stream_end,
-    .close = ring_close,
-};
+/* The two transports differ in how a ring is opened. */
+#define RING_FUNCTIONS                                                                                   \
+    .sendrecv = ring_sendrecv, .stream_begin = ring_stream_begin, .stream_advance = ring_stream_advance, \
+    .stream_end = ring_stream_end, .close = ring_close
+static const struct transport_ops staged_ops = {.kind = HSORT_TRANSPORT_STAGED, RING_FUNCTIONS};
+static const struct transport_ops mpi_ops = {.kind = HSORT_TRANSPORT_MPI, RING_FUNCTIONS};
+#undef RING_FUNCTIONS
 
 hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes, bool shared,
                                    struct transport **transport)
 {
     return open_ring(comm, engine, chunk_bytes, &staged_ops, shared, transport);
 }
-
-static const struct transport_ops mpi_ops = {
-    .kind = HSORT_TRANSPORT_MPI,
-    .sendrecv = ring_sendrecv,
-    .stream_begin = ring_stream_begin,
-    .stream_advance = ring_stream_advance,
-    .stream_end = ring_stream_end,
-    .close = ring_close,
-};
 
 hsort_status transport_open_mpi(struct comm *comm, struct engine *engine, size_t chunk_bytes,
                                 struct transport **transport)

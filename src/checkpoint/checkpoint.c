@@ -14,7 +14,9 @@
 #include <unistd.h>
 #include "kernels/base/fault.h"
 #include "src/files/file_internal.h"
+#include "src/files/io_error.h"
 #include "src/checkpoint/manifest.h"
+#include "src/checkpoint/run_directory.h"
 #include "src/checkpoint/run_journal.h"
 #include "kernels/base/status.h"
 
@@ -34,7 +36,7 @@ static hsort_status write_new_file(const char *path, const void *bytes, size_t c
     unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
-        return status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(errno));
+        return io_fail(path, "cannot create");
     hsort_status status = file_reserve(path, fd, (int64_t)count);
     if (status == HSORT_OK)
         status = block_write_cached(path, fd, 0, count, bytes);
@@ -47,19 +49,6 @@ static hsort_status write_new_file(const char *path, const void *bytes, size_t c
     return status;
 }
 
-/* Let the names in DIR outlast a crash. */
-static hsort_status sync_names(const char *path)
-{
-    int failed = file_sync_directory(path);
-    if (fault_hit(FAULT_COMMIT)) {
-        errno = EIO;
-        failed = -1;
-    }
-    if (failed)
-        return status_fail(HSORT_IO, "%s: its directory cannot be synced to disk: %s", path, strerror(errno));
-    return HSORT_OK;
-}
-
 hsort_status checkpoint_put_manifest(const struct checkpoint *next)
 {
     char path[PATH_MAX], path_new[PATH_MAX], *text;
@@ -70,17 +59,12 @@ hsort_status checkpoint_put_manifest(const struct checkpoint *next)
     hsort_status status = write_new_file(path_new, text, bytes);
     free(text);
     TRY(status);
-    int failed = -1;
-    if (fault_hit(FAULT_COMMIT))
-        errno = EIO;
-    else
-        failed = rename(path_new, path);
-    if (failed) {
-        status = status_fail(HSORT_IO, "%s: cannot be given its name: %s", path, strerror(errno));
+    if (io_fault(FAULT_COMMIT, EIO) || rename(path_new, path) != 0) {
+        status = io_fail(path, "cannot be given its name");
         unlink(path_new);
         return status;
     }
-    return sync_names(path);
+    return run_names_sync(path);
 }
 
 /* ---- What is written of the output --------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #include "kernels/base/lesser.h"
 #include "kernels/base/checksum.h"
 #include "src/files/file_internal.h"
+#include "src/files/io_error.h"
 #include "src/checkpoint/manifest.h"
 #include "kernels/base/status.h"
 
@@ -125,7 +126,7 @@ static hsort_status describe_inputs(const struct file_in *in, struct checkpoint 
         const struct file_part *part = &in->part[i];
         const int64_t facts[] = {part->bytes, part->changed.tv_sec, part->changed.tv_nsec};
         if (!realpath(part->path, i > 0 ? path : wanted->input))
-            return status_fail(HSORT_IO, "%s: cannot be looked at: %s", part->path, strerror(errno));
+            return io_fail(part->path, "cannot be looked at");
         wanted->input_bytes += part->bytes;
         if (i == in->parts - 1 || part->changed.tv_sec > wanted->input_time.tv_sec ||
             (part->changed.tv_sec == wanted->input_time.tv_sec &&
@@ -295,11 +296,10 @@ static hsort_status find_or_begin(const struct file_in *in, const char *output,
     TRY(describe_work(in, output, output_format, order, key, checkpoint));
     made->directory = mkdir(checkpoint->directory, 0777) == 0;
     if (!made->directory && errno != EEXIST)
-        return status_fail(HSORT_IO, "%s: cannot be made: %s", checkpoint->directory, strerror(errno));
+        return io_fail(checkpoint->directory, "cannot be made");
     // Whether or not its name ends with a slash: the new name stands in the directory around it, which must outlast a crash.
     if (made->directory && file_sync_directory(checkpoint_path(checkpoint, "../", path)) != 0)
-        return status_fail(HSORT_IO, "%s: the directory around it cannot be synced to disk: %s",
-                           checkpoint->directory, strerror(errno));
+        return io_fail(checkpoint->directory, "the directory around it cannot be synced to disk");
     TRY(take_lock(checkpoint));
     TRY(read_manifest(checkpoint_path(checkpoint, "manifest", path), text, &bytes));
     checkpoint->found = *text != NULL;
@@ -322,9 +322,9 @@ static hsort_status take_manifest(const char *text, size_t bytes, struct checkpo
     char path[PATH_MAX];
     TRY(manifest_parse(checkpoint_path(checkpoint, "manifest", path), text, bytes, checkpoint));
     if (access(path, R_OK) != 0)
-        return status_fail(HSORT_IO, "%s: rank 0 sees it, this rank does not: %s", path, strerror(errno));
+        return io_fail(path, "rank 0 sees it, this rank does not");
     if (access(checkpoint->directory, W_OK | X_OK) != 0)
-        return status_fail(HSORT_IO, "%s: cannot be written to: %s", checkpoint->directory, strerror(errno));
+        return io_fail(checkpoint->directory, "cannot be written to");
     return HSORT_OK;
 }
 

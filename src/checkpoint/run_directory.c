@@ -15,6 +15,7 @@
 #include "src/checkpoint/manifest.h"
 #include "src/checkpoint/run_files.h"
 #include "src/files/file_internal.h"
+#include "src/files/io_error.h"
 
 static const char runs_suffix[] = ".hypersort-runs", half_suffix[] = ".part";
 
@@ -126,27 +127,10 @@ static hsort_status refuse_living(const char *directory, const struct written_pl
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
-/* Fail with the cause in errno, and leave it there. */
-static hsort_status fail_with_cause(const char *path, const char *what)
-{
-    const int cause = errno;
-    status_fail(HSORT_IO, "%s: %s: %s", path, what, strerror(cause));
-    errno = cause;
-    return HSORT_IO;
-}
-
-static bool fault_with(enum fault_site site, int cause)
-{
-    if (!fault_hit(site))
-        return false;
-    errno = cause;
-    return true;
-}
-
 hsort_status run_names_sync(const char *path)
 {
-    if (fault_with(FAULT_COMMIT, EIO) || file_sync_directory(path) != 0)
-        return fail_with_cause(path, "its directory cannot be synced to disk");
+    if (io_fault(FAULT_COMMIT, EIO) || file_sync_directory(path) != 0)
+        return io_fail(path, "its directory cannot be synced to disk");
     return HSORT_OK;
 }
 
@@ -156,12 +140,12 @@ hsort_status run_directory_find(struct run_directory *directory, const struct wr
     const char *path = directory->path;
     bool found;
     directory->has_plan = false;
-    directory->made = !fault_with(FAULT_WRITE, ENOSPC) && mkdir(path, 0700) == 0;
+    directory->made = !io_fault(FAULT_WRITE, ENOSPC) && mkdir(path, 0700) == 0;
     if (!directory->made && errno != EEXIST)
-        return fail_with_cause(path, "cannot be made");
+        return io_fail(path, "cannot be made");
     // A link that somebody has put there is not followed.
     if (lstat(path, &facts) != 0)
-        return fail_with_cause(path, "cannot be looked at");
+        return io_fail(path, "cannot be looked at");
     if (!S_ISDIR(facts.st_mode))
         return status_fail(HSORT_IO, "%s: is not a directory", path);
     directory->device = facts.st_dev;
@@ -184,7 +168,7 @@ static hsort_status write_plan(const char *path, const char *text, size_t bytes)
     if (fd < 0 && errno == EEXIST)
         return status_fail(HSORT_IO, "%s: another command has just begun here", path);
     if (fd < 0)
-        return fail_with_cause(path, "cannot create");
+        return io_fail(path, "cannot create");
     hsort_status status = block_write_cached(path, fd, 0, bytes, text);
     if (status == HSORT_OK)
         status = file_sync_and_close(path, &fd);
@@ -208,7 +192,7 @@ hsort_status run_directory_begin(struct run_directory *directory, const struct w
     run_directory_clean(directory->path, NULL, NULL);
     TRY(run_names_sync(path)); // an old run that came back after a crash would be taken for one of the new plan
     if (unlink(path) != 0 && errno != ENOENT)
-        return fail_with_cause(path, "cannot be removed");
+        return io_fail(path, "cannot be removed");
     TRY(write_plan(path, text, bytes));
     directory->plan = *plan;
     directory->has_plan = true;
@@ -241,7 +225,7 @@ hsort_status run_directory_see(const char *path, const struct written_plan *plan
             "all ranks share",
             path);
     if (access(path, W_OK | X_OK) != 0)
-        return fail_with_cause(path, "cannot be written to");
+        return io_fail(path, "cannot be written to");
     return HSORT_OK;
 }
 
@@ -307,8 +291,8 @@ hsort_status run_directories_check_space(const struct run_directory *directories
         }
         if (!first || all == 0)
             continue;
-        if (fault_with(FAULT_READ, EIO) || statvfs(directories[i].path, &facts) != 0)
-            return fail_with_cause(directories[i].path, "cannot be asked for its free space");
+        if (io_fault(FAULT_READ, EIO) || statvfs(directories[i].path, &facts) != 0)
+            return io_fail(directories[i].path, "cannot be asked for its free space");
         const double free_bytes = (double)facts.f_bavail * (double)facts.f_frsize;
         if ((double)all > free_bytes)
             return status_fail(

@@ -14,16 +14,7 @@
 #include "kernels/base/status.h"
 #include "src/checkpoint/run_files_internal.h"
 #include "src/files/file_internal.h"
-
-/* ---- Sizes --------------------------------------------------------------------------------------------- */
-
-int64_t run_file_bytes(const struct run_plan *plan, int64_t run)
-{
-    const int64_t count = run_part_count(plan, run);
-    const int64_t fences =
-        plan->fence_elements > 0 ? (count + plan->fence_elements - 1) / plan->fence_elements : 0;
-    return (count + fences) * (int64_t)plan->element_bytes;
-}
+#include "src/files/io_error.h"
 
 void run_file_name(const struct run_files *files, int64_t run, bool whole, char *path)
 {
@@ -85,7 +76,7 @@ static hsort_status keep_path(struct run_file *run, const char *path)
 /* Open the run's file, which must have the right size. */
 static hsort_status open_whole(const struct run_files *files, int64_t number, struct run_file *run)
 {
-    const int64_t bytes = run_file_bytes(&files->plan, number);
+    const int64_t bytes = plan_run_bytes(&files->plan, number);
     char path[PATH_MAX];
     struct stat facts;
     run_file_name(files, number, true, path);
@@ -141,7 +132,7 @@ static hsort_status check_number(const struct run_files *files, int64_t part)
  * again after it was lost, and that still has a line in a journal, would be taken for made if this call were killed now. */
 static hsort_status create_run(struct run_files *files, int64_t number, struct run_file *run)
 {
-    const int64_t bytes = run_file_bytes(&files->plan, number);
+    const int64_t bytes = plan_run_bytes(&files->plan, number);
     char path[PATH_MAX];
     run_file_name(files, number, true, path);
     unlink(path); // if the run is made again, the old file must take no room meanwhile
@@ -149,17 +140,11 @@ static hsort_status create_run(struct run_files *files, int64_t number, struct r
     TRY(keep_path(run, path));
     unlink(path); // what a killed run has left, or a link, which is never followed
     run->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (run->fd < 0) {
-        const int cause = errno;
-        status_fail(HSORT_IO, "%s: cannot create: %s", path, strerror(cause));
-        errno = cause;
-        return HSORT_IO;
-    }
-    if (fault_hit(FAULT_WRITE)) {
-        errno = ENOSPC;
+    if (run->fd < 0)
+        return io_fail(path, "cannot create");
+    if (io_fault(FAULT_WRITE, ENOSPC))
         return status_fail(HSORT_IO, "%s: cannot reserve %" PRId64 " bytes: %s", path, bytes,
                            strerror(ENOSPC));
-    }
     TRY(file_reserve(path, run->fd, bytes));
     return block_open_output(run->path, run->fd, files->target.direct_io, &run->blocks);
 }
@@ -192,7 +177,7 @@ static hsort_status write_run(void *user, int64_t number, int64_t at, size_t byt
     struct run_file *run = &files->run[number];
     if (!run->writes)
         return status_fail(HSORT_INTERNAL, "run %" PRId64 " is written before it is begun", number);
-    TRY(file_range_check(run->path, run_file_bytes(&files->plan, number), at, (int64_t)bytes));
+    TRY(file_range_check(run->path, plan_run_bytes(&files->plan, number), at, (int64_t)bytes));
     const hsort_status status = block_write(run->blocks, at, bytes, from);
     if (block_was_full(run->blocks))
         atomic_store(&files->full, true);
@@ -205,7 +190,7 @@ static hsort_status note_part(struct run_files *files, enum run_line_kind kind, 
 {
     struct run_line line = {.kind = kind, .number = number, .facts = *facts};
     line.facts.is_made = 1;
-    if (facts->count != (uint64_t)run_part_count(&files->plan, number))
+    if (facts->count != (uint64_t)plan_part_count(&files->plan, number))
         return status_fail(HSORT_INTERNAL, "part %" PRId64 " has %" PRIu64 " elements", number, facts->count);
     pthread_mutex_lock(&files->lock);
     const hsort_status status = run_files_note(files, run_journal_add(&files->journal, &line, &files->seeds));
@@ -226,17 +211,9 @@ static hsort_status name_whole_run(struct run_files *files, int64_t number)
     if (!has_its_name(run))
         return status_fail(HSORT_IO, "%s: was removed or replaced: was the same command started again?",
                            run->path);
-    int failed = -1;
-    if (fault_hit(FAULT_COMMIT))
-        errno = EIO;
-    else
-        failed = rename(run->path, path);
-    if (!failed)
-        return run_names_sync(path);
-    const int cause = errno;
-    status_fail(HSORT_IO, "%s: cannot be given its name: %s", path, strerror(cause));
-    errno = cause;
-    return HSORT_IO;
+    if (io_fault(FAULT_COMMIT, EIO) || rename(run->path, path) != 0)
+        return io_fail(path, "cannot be given its name");
+    return run_names_sync(path);
 }
 
 static hsort_status end_run(void *user, int64_t number, const struct run_facts *facts)
@@ -268,7 +245,7 @@ static hsort_status read_run(void *user, int64_t number, int64_t at, size_t byte
     struct run_files *files = user;
     struct run_file *run;
     TRY(check_number(files, number));
-    TRY(file_range_check(files->where, run_file_bytes(&files->plan, number), at, (int64_t)bytes));
+    TRY(file_range_check(files->where, plan_run_bytes(&files->plan, number), at, (int64_t)bytes));
     TRY(acquire_run(files, number, &run));
     const hsort_status status = block_read(run->blocks, at, bytes, to);
     release_run(files, run);
@@ -377,7 +354,7 @@ int64_t run_files_bytes(const struct run_files *files)
 {
     int64_t bytes = 0;
     for (int64_t i = 0; i < files->plan.parts; i++)
-        bytes += files->run[i].made ? run_file_bytes(&files->plan, i) : 0;
+        bytes += files->run[i].made ? plan_run_bytes(&files->plan, i) : 0;
     return bytes;
 }
 

@@ -31,7 +31,7 @@ struct run_files {
     /* Set by open(): */
     struct run_plan plan;        /* its facts are owned */
     struct written_plan written; /* the same, as it stands in RUNS */
-    bool began;                  /* no plan was there */
+    bool began;                  /* of rank 0: no plan was there */
     bool is_open;                /* open() has gone well */
     struct run_files_kept kept;
     struct run_file *run;        /* [plan.parts] */
@@ -62,8 +62,7 @@ hsort_status run_files_identify(const struct file_out *out, uint64_t *words);
 hsort_status run_files_share(struct comm *comm, hsort_status before, void *words, int64_t count,
                              MPI_Datatype type, size_t bytes);
 
-/* Bytes of a run's file; and path [PATH_MAX] = its path, which is another one until the file is `whole`. */
-int64_t run_file_bytes(const struct run_plan *plan, int64_t run);
+/* path [PATH_MAX] = the path of a run's file, which is another one until the file is `whole`. */
 void run_file_name(const struct run_files *files, int64_t run, bool whole, char *path);
 
 /* Remember that a disk is full, if that is why a call with this status has failed: the cause is in errno. Returns the status. */

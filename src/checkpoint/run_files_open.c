@@ -20,6 +20,7 @@
 #include "kernels/base/status.h"
 #include "src/checkpoint/run_files_internal.h"
 #include "src/files/file_internal.h"
+#include "src/files/io_error.h"
 
 enum {
     OTHER_DESCRIPTORS = 256, /* that a process needs besides its runs, most of them MPI's */
@@ -28,12 +29,6 @@ enum {
 };
 
 /* ---- Opening: rank 0 ----------------------------------------------------------------------------------- */
-
-/* What rank 0 tells the others; sent as bytes. */
-struct told {
-    struct written_plan plan;
-    int64_t began;
-};
 
 static struct written_plan describe_plan(const struct run_files *files, const struct run_plan *plan)
 {
@@ -58,7 +53,7 @@ static hsort_status find_or_begin_runs(struct run_files *files, int64_t most, st
     struct run_directory *directory = files->directory;
     const struct run_directory *found = NULL;
     if (plan->elements < 0 || plan->element_bytes <= 0 || plan->part_elements <= 0 ||
-        plan->fence_elements < 0)
+        plan->fence_elements <= 0)
         return status_fail(HSORT_INTERNAL, "%s: no plan for runs", files->where);
     for (int i = 0; i < count; i++) {
         TRY(run_directory_find(&directory[i], plan));
@@ -86,7 +81,7 @@ hsort_status run_files_identify(const struct file_out *out, uint64_t *words)
     struct statx facts;
     memset(&facts, 0, sizeof facts);
     if (statx(out->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &facts) != 0)
-        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", out->temporary, strerror(errno));
+        return io_fail(out->temporary, "cannot be looked at");
     const bool dated = facts.stx_mask & STATX_BTIME;
     words[0] = facts.stx_ino;
     words[1] = dated ? (uint64_t)facts.stx_btime.tv_sec : 0;
@@ -125,16 +120,10 @@ static hsort_status see_run(const struct run_files *files, int64_t run, bool *wh
 {
     char path[PATH_MAX];
     struct stat facts;
-    int failed = -1;
     run_file_name(files, run, true, path);
-    if (fault_hit(FAULT_READ))
-        errno = EIO;
-    else
-        failed = lstat(path, &facts);
-    *whole = !failed && S_ISREG(facts.st_mode) && facts.st_size == run_file_bytes(&files->plan, run);
-    return !failed || errno == ENOENT
-               ? HSORT_OK
-               : status_fail(HSORT_IO, "%s: cannot be looked at: %s", path, strerror(errno));
+    const bool seen = !io_fault(FAULT_READ, EIO) && lstat(path, &facts) == 0;
+    *whole = seen && S_ISREG(facts.st_mode) && facts.st_size == plan_run_bytes(&files->plan, run);
+    return seen || errno == ENOENT ? HSORT_OK : io_fail(path, "cannot be looked at");
 }
 
 /* Compare the plan with the files. A run whose file is gone or cut is made again. Files of runs that are not made, that are not whole, or
@@ -221,11 +210,11 @@ static hsort_status check_room(const struct run_files *files)
     bool ends = true; // all segments are made, so no run is needed any more
     memset(needed, 0, sizeof needed);
     for (int64_t i = 0; i < plan->parts; i++) {
-        const int64_t bytes = run_file_bytes(plan, i), blocks = (bytes + BLOCK_OF_DISK - 1) / BLOCK_OF_DISK;
+        const int64_t bytes = plan_run_bytes(plan, i);
         ends = ends && plan->segments[i].is_made;
         all += bytes;
         if (!plan->runs[i].is_made)
-            needed[files->place[i]] += blocks * BLOCK_OF_DISK;
+            needed[files->place[i]] += divide_up(bytes, BLOCK_OF_DISK) * BLOCK_OF_DISK;
     }
     if (ends)
         return HSORT_OK;
@@ -322,23 +311,21 @@ static hsort_status open_together(struct run_files *files, const struct run_plan
 {
     struct comm *comm = files->comm;
     const char *directory = files->target.checkpoint->directory;
-    struct told told = {.plan = describe_plan(files, plan)};
-    hsort_status status =
-        comm->rank == 0 ? run_files_note(files, find_or_begin_runs(files, plan->most_elements, &told.plan))
-                        : HSORT_OK;
+    struct written_plan told = describe_plan(files, plan);
+    hsort_status status = comm->rank == 0
+                              ? run_files_note(files, find_or_begin_runs(files, plan->most_elements, &told))
+                              : HSORT_OK;
     if (comm->rank == 0 && status == HSORT_OK && !files->target.checkpoint->found)
         run_journals_remove(directory); // they are of a sort whose manifest is gone
-    told.began = files->began;
     status = comm_agree(comm, status);
     if (status != HSORT_OK)
         return status;
 
     status = comm_check(MPI_Bcast(&told, sizeof told, MPI_BYTE, 0, comm->world), "MPI_Bcast", false);
-    files->began = told.began != 0;
     for (int i = 0; i < files->target.temporary_count && status == HSORT_OK; i++)
-        status = run_directory_see(files->directory[i].path, &told.plan);
+        status = run_directory_see(files->directory[i].path, &told);
     if (status == HSORT_OK)
-        status = take_plan(files, &told.plan);
+        status = take_plan(files, &told);
     if (status == HSORT_OK)
         status = run_files_note(files, run_journal_open(directory, comm->rank, &files->journal));
     status = comm_agree(comm, status);
@@ -348,7 +335,7 @@ static hsort_status open_together(struct run_files *files, const struct run_plan
     if (comm->rank == 0) { // now that all journals are there
         status = run_files_note(files, run_names_sync(files->journal.path));
         if (status == HSORT_OK)
-            status = find_made(files, &told.plan);
+            status = find_made(files, &told);
         if (status == HSORT_OK)
             status = check_room(files);
     }
@@ -365,11 +352,11 @@ static void count_kept(struct run_files *files)
     for (int64_t i = 0; i < plan->parts; i++) {
         if (plan->runs[i].is_made) {
             files->kept.runs++;
-            files->kept.run_bytes += run_file_bytes(plan, i);
+            files->kept.run_bytes += plan_run_bytes(plan, i);
         }
         if (plan->segments[i].is_made) {
             files->kept.segments++;
-            files->kept.segment_bytes += run_part_count(plan, i) * (int64_t)plan->element_bytes;
+            files->kept.segment_bytes += plan_part_count(plan, i) * (int64_t)plan->element_bytes;
         }
     }
 }

@@ -11,6 +11,7 @@
 #include "kernels/base/fault.h"
 #include "kernels/base/checksum.h"
 #include "src/files/file_internal.h"
+#include "src/files/io_error.h"
 
 static const char journal_words[] = "hypersort journal 1\n";
 enum { JOURNAL_WORDS_BYTES = sizeof journal_words - 1 };
@@ -53,14 +54,8 @@ bool written_plan_parse(const char *text, size_t bytes, struct written_plan *pla
     memcpy(plan->checkpoint, copy + at + 1, length);
     plan->checkpoint[length] = '\0';
     return plan->elements >= 0 && plan->element_bytes > 0 && plan->part_elements > 0 &&
-           plan->fence_elements >= 0 && written_plan_format(plan, again) == bytes &&
+           plan->fence_elements > 0 && written_plan_format(plan, again) == bytes &&
            memcmp(text, again, bytes) == 0;
-}
-
-int64_t run_part_count(const struct run_plan *plan, int64_t part)
-{
-    const int64_t left = plan->elements - part * plan->part_elements;
-    return left < plan->part_elements ? left : plan->part_elements;
 }
 
 /* ---- Lines --------------------------------------------------------------------------------------------- */
@@ -184,12 +179,7 @@ static hsort_status begins_as_journal(const char *path, int fd, int64_t bytes, b
     const ssize_t wanted = bytes < JOURNAL_WORDS_BYTES ? (ssize_t)bytes : JOURNAL_WORDS_BYTES;
     const ssize_t taken = pread(fd, found, (size_t)wanted, 0);
     *begins = taken == wanted && memcmp(found, journal_words, (size_t)wanted) == 0;
-    if (taken >= 0)
-        return HSORT_OK;
-    const int cause = errno;
-    status_fail(HSORT_IO, "%s: cannot be read: %s", path, strerror(cause));
-    errno = cause;
-    return HSORT_IO;
+    return taken >= 0 ? HSORT_OK : io_fail(path, "cannot be read");
 }
 
 static bool ends_with_newline(int fd, int64_t bytes)
@@ -202,11 +192,7 @@ static bool ends_with_newline(int fd, int64_t bytes)
 static hsort_status append(struct run_journal *journal, const char *text, size_t bytes)
 {
     while (bytes > 0) {
-        ssize_t moved = -1;
-        if (fault_hit(FAULT_WRITE))
-            errno = ENOSPC;
-        else
-            moved = write(journal->fd, text, bytes);
+        const ssize_t moved = io_fault(FAULT_WRITE, ENOSPC) ? -1 : write(journal->fd, text, bytes);
         if (moved < 0 && errno == EINTR)
             continue;
         if (moved <= 0) {
@@ -334,17 +320,13 @@ hsort_status run_journals_read(const char *directory, char **text, size_t *bytes
     hsort_status status = HSORT_OK;
     *text = NULL;
     *bytes = 0;
-    DIR *listing = NULL;
-    if (fault_hit(FAULT_READ))
-        errno = EIO;
-    else
-        listing = opendir(directory);
+    DIR *listing = io_fault(FAULT_READ, EIO) ? NULL : opendir(directory);
     if (!listing)
-        return status_fail(HSORT_IO, "%s: cannot be read: %s", directory, strerror(errno));
+        return io_fail(directory, "cannot be read");
     for (struct dirent *entry; status == HSORT_OK && (errno = 0, entry = readdir(listing));)
         status = read_more(directory, entry->d_name, text, bytes);
     if (status == HSORT_OK && errno != 0)
-        status = status_fail(HSORT_IO, "%s: cannot be read: %s", directory, strerror(errno));
+        status = io_fail(directory, "cannot be read");
     closedir(listing);
     if (status == HSORT_OK)
         return HSORT_OK;
@@ -383,7 +365,7 @@ void run_journals_apply(const char *text, size_t bytes, const struct line_seeds 
     struct run_line line;
     for (size_t at = 0; next_line(text, bytes, seeds, &at, &line);) {
         if (!has_facts(line.kind) || line.number < 0 || line.number >= plan->parts ||
-            line.facts.count != (uint64_t)run_part_count(plan, line.number))
+            line.facts.count != (uint64_t)plan_part_count(plan, line.number))
             continue;
         if (line.kind == RUN_LINE)
             plan->runs[line.number] = line.facts;

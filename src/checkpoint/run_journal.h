@@ -134,7 +134,4 @@ void run_journals_notes(const char *text, size_t bytes, const struct line_seeds 
 /* Remove all journals. Failures are ignored. Not collective. */
 void run_journals_remove(const char *directory);
 
-/* Elements of part `part` of a plan. Not collective. */
-int64_t run_part_count(const struct run_plan *plan, int64_t part);
-
 #endif

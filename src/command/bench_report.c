@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *const yardstick_words[ENGINE_YARDSTICKS] = {
 #define X(name, word) word,
@@ -13,15 +12,9 @@ static const char *const yardstick_words[ENGINE_YARDSTICKS] = {
 
 /* ---- Figures ------------------------------------------------------------------------------------------- */
 
-static int compare_numbers(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 struct bench_time bench_time_of(double *seconds, int repeats)
 {
-    qsort(seconds, (size_t)repeats, sizeof *seconds, compare_numbers);
+    qsort(seconds, (size_t)repeats, sizeof *seconds, report_compare);
     const double median = (seconds[(repeats - 1) / 2] + seconds[repeats / 2]) / 2;
     return (struct bench_time){repeats, median, seconds[0], seconds[repeats - 1]};
 }
@@ -232,10 +225,8 @@ static void put_row(struct json *json, const struct bench_row *row)
         if (row->yardsticks[y].repeats > 0)
             put_time(json, yardstick_words[y], &row->yardsticks[y]);
     json_close(json, '}');
-    if (bench_ratio(row) > 0)
+    if (json_known(json, "ratio", bench_ratio(row) > 0))
         json_real(json, "ratio", bench_ratio(row));
-    else
-        json_null(json, "ratio");
     json_bool(json, "right", row->right);
     json_close(json, '}');
 }

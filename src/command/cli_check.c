@@ -14,9 +14,7 @@
 #include "src/command/run_trace.h"
 #include "src/library/verify.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { COUNTED = CLI_CHUNK_BYTES / 16 }; /* keys at a time that have counts */
 

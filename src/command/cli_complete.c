@@ -100,7 +100,7 @@ static void put_bash_options(int command)
 }
 
 /* bash takes '=' as a word of its own. `option` gets the '=' back, so that words that may only stand behind '=' are offered there. */
-void cli_print_bash(void)
+static void print_bash(void)
 {
     printf("# bash completion of hypersort, made by hypersort --generate bash\n"
            "_hypersort()\n{\n"
@@ -213,7 +213,7 @@ static void put_zsh_option(const struct option_row *option)
     printf("' \\\n");
 }
 
-void cli_print_zsh(void)
+static void print_zsh(void)
 {
     printf("#compdef hypersort\n# zsh completion of hypersort, made by hypersort --generate zsh\n"
            "_hypersort()\n{\n"
@@ -242,7 +242,7 @@ void cli_print_page(enum cli_page page)
     if (page == CLI_MAN)
         cli_print_man();
     else if (page == CLI_BASH)
-        cli_print_bash();
+        print_bash();
     else
-        cli_print_zsh();
+        print_zsh();
 }

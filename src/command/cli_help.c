@@ -1,6 +1,5 @@
 /* --help, of the command and of each subcommand: printed from the tables that say what there is. */
 #include "src/command/cli_rows.h"
-#include "src/command/record_keys.h"
 #include "src/files/input.h"
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* The man page, from the tables that --help prints. */
 #include <ctype.h>
 #include <stdio.h>
-#include <string.h>
 #include "src/command/cli_rows.h"
 #include "src/files/input.h"
 

@@ -1,13 +1,9 @@
 /* One table says what every option is called, what it takes, where its value goes, and what --help says. */
 #include "src/command/cli_rows.h"
 #include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
-#include <limits.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "src/files/nearest.h"
 

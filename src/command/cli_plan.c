@@ -9,7 +9,6 @@
 #include "src/command/report.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
@@ -34,11 +33,9 @@ static void put_exchange(struct json *json, const char *name, const hsort_plan_e
     json_real(json, "moved_bytes_per_rank", cost->moved_bytes_largest);
     json_real(json, "moved_bytes", cost->moved_bytes);
     json_real(json, "crossed_bytes", crossing ? crossing->bytes : 0);
-    if (crossing && crossing->plain_bytes > 0)
+    if (json_known(json, "bytes_per_crossed_key", crossing && crossing->plain_bytes > 0))
         json_real(json, "bytes_per_crossed_key",
                   report_bytes_per_crossed_key(crossing->bytes, crossing->plain_bytes, key_bytes));
-    else
-        json_null(json, "bytes_per_crossed_key");
     json_open(json, "phases", '{');
     for (int phase = 0; phase < REPORT_KEY_PHASES; phase++)
         json_real(json, report_phase_names[phase], cost->seconds[phase]);

@@ -93,10 +93,8 @@ extern const char
 /* Print a page that the build installs, from the tables. */
 void cli_print_page(enum cli_page page);
 
-/* The pages: the man page, and what the shells complete. */
+/* One of them: the man page. */
 void cli_print_man(void);
-void cli_print_bash(void);
-void cli_print_zsh(void);
 
 /* Fail with HSORT_ARGUMENT and a text that ends with where to read on. */
 __attribute__((format(printf, 2, 3))) hsort_status cli_complain(const struct cli_options *options,

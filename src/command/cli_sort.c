@@ -34,7 +34,6 @@
 #include "src/command/report.h"
 #include "src/command/shares.h"
 #include "src/command/stop.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

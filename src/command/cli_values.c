@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/keytype.h"

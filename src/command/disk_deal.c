@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "kernels/base/checksum.h"
+#include "kernels/base/lesser.h"
 #include "src/command/launch.h"
 #include "src/command/report.h"
 
@@ -136,7 +137,7 @@ static hsort_status join_column(const struct disk_deal *deal, const struct deal_
                                 int64_t at, size_t bytes, char *to)
 {
     const int64_t width = (int64_t)deal->element_bytes, first = at / width,
-                  end = (at + (int64_t)bytes + width - 1) / width;
+                  end = divide_up(at + (int64_t)bytes, width);
     const size_t all = (size_t)(end - first) * column->bytes;
     char *part = column->in ? malloc(all + 1) : NULL;
     if (column->in && !part)

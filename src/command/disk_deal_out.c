@@ -6,12 +6,10 @@
  *
  *     sorted     5 5 7 | 7 7 7 | 9         heads      0 2 | - | 6        where runs begin: known after the first reading
  *     kept       5 7   |       | 9         counts     2 4 | - | 1        the last run of a piece ends at the next head of any piece */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/key_width.h"
 #include "src/command/disk_deal_run.h"
-#include "src/command/launch.h"
 #include "src/command/records_unique.h"
 #include "src/command/report.h"
 #include "src/command/stop.h"

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "src/command/disk_deal_run.h"
 #include "src/command/launch.h"
 #include "src/command/report.h"
@@ -57,16 +58,15 @@ static bool is_in_share(const struct deal_run *run, const struct deal_piece *pie
 
 int64_t deal_pieces_take(struct deal_run *run, const struct run_note *notes)
 {
-    int64_t open = 0, blocks = 0;
-    run->own_count = 0;
+    int64_t open = 0, own = 0, blocks = 0;
     for (int64_t i = 0; i < run->pieces; i++) {
         if (notes && notes[i].is_made)
             continue;
         const bool turn = open++ % run->comm->size == run->comm->rank;
         if (!(run->deal->by_rank ? is_in_share(run, &run->piece[i]) : turn))
             continue;
-        run->own[run->own_count++] = i;
-        blocks += (run->piece[i].count + run->block - 1) / run->block;
+        run->own[own++] = i;
+        blocks += divide_up(run->piece[i].count, run->block);
     }
     return blocks;
 }

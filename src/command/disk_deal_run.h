@@ -50,8 +50,7 @@ struct deal_run {
     struct deal_piece *piece; /* [pieces] owned, as all below */
     int64_t pieces;
     struct run_note *counted, *dealt; /* [pieces] */
-    int64_t *own;                     /* [own_count] pieces that this rank goes through */
-    int64_t own_count;
+    int64_t *own;                     /* [pieces] those that this rank goes through */
 
     int64_t block;  /* elements at a time, the same on every rank */
     char *elements; /* [block] */

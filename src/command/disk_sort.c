@@ -202,13 +202,6 @@ static hsort_status complete_line(struct disk_sort *disk, hsort_status status, b
     return report_fail(disk->comm, status, "%s", line);
 }
 
-/* Close what stays. */
-static void leave_files(struct disk_sort *disk)
-{
-    if (disk->has_output)
-        file_leave(disk->comm, &disk->out);
-}
-
 /* Note for the report what this run of the command need not make again. */
 static void note_kept(struct disk_sort *disk)
 {
@@ -256,8 +249,8 @@ hsort_status disk_sort_end(struct disk_sort *disk, hsort_status status)
         lost || full || status == HSORT_STOPPED || (status != HSORT_OK && !began && disk->checkpoint.found);
     if (!lost && disk->deal.needed)
         status = disk_deal_end(disk->comm, &disk->deal, status, stays);
-    if (stays && !lost)
-        leave_files(disk);
+    if (stays && !lost && disk->has_output)
+        file_leave(disk->comm, &disk->out);
     if (!stays)
         status = end_sorted(disk, status);
     if (!stays)

@@ -46,10 +46,8 @@ static int utf8_length(const unsigned char *text)
 
 void json_text(struct json *json, const char *name, const char *text)
 {
-    if (!text) {
-        json_null(json, name);
+    if (!json_known(json, name, text != NULL))
         return;
-    }
     start_member(json, name);
     putchar('"');
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
@@ -84,8 +82,11 @@ void json_bool(struct json *json, const char *name, bool value)
     printf(value ? "true" : "false");
 }
 
-void json_null(struct json *json, const char *name)
+bool json_known(struct json *json, const char *name, bool known)
 {
+    if (known)
+        return true;
     start_member(json, name);
     printf("null");
+    return false;
 }

@@ -19,6 +19,8 @@ void json_text(struct json *json, const char *name, const char *text);
 void json_integer(struct json *json, const char *name, int64_t value);
 void json_real(struct json *json, const char *name, double value); /* finite */
 void json_bool(struct json *json, const char *name, bool value);
-void json_null(struct json *json, const char *name);
+
+/* Is a member known? If not, put null for it. */
+bool json_known(struct json *json, const char *name, bool known);
 
 #endif

@@ -91,10 +91,8 @@ void link_rate_print(const struct link_rate *rate)
 
 void link_rate_json(struct json *json, const struct link_rate *rate)
 {
-    if (rate->both == 0) {
-        json_null(json, "host_link");
+    if (!json_known(json, "host_link", rate->both != 0))
         return;
-    }
     json_open(json, "host_link", '{');
     json_real(json, "in_gb_per_s", rate->in / 1e9);
     json_real(json, "out_gb_per_s", rate->out / 1e9);

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "src/command/report.h"
 
 /* People who see few colours can tell the colours of phases, p0 to p8, and of spans, s0 to s5, apart, on a light and on a dark ground. */

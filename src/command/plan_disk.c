@@ -1,7 +1,6 @@
 #include "src/command/plan_disk.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include "src/command/launch.h"
 #include "src/command/plan_records.h"
@@ -128,10 +127,8 @@ void plan_disk_print(const struct plan_disk *disk, int i)
 
 static void put_rate(struct json *json, const char *name, double rate, bool measured)
 {
-    if (rate == 0) {
-        json_null(json, name);
+    if (!json_known(json, name, rate != 0))
         return;
-    }
     json_open(json, name, '{');
     json_real(json, "value", rate);
     json_text(json, "unit", "bytes/s");
@@ -145,10 +142,8 @@ void plan_disk_rates_json(struct json *json, const struct plan_disk *disk)
     put_rate(json, "read", disk->rates.read, disk->measured[0]);
     put_rate(json, "write", disk->rates.write, disk->measured[1]);
     json_close(json, '}');
-    if (disk->options->disk)
+    if (json_known(json, "disk", disk->options->disk != NULL))
         disk_rate_json(json, &disk->rate);
-    else
-        json_null(json, "disk");
 }
 
 void plan_disk_json(struct json *json, const struct plan_disk *disk, int i)
@@ -156,10 +151,8 @@ void plan_disk_json(struct json *json, const struct plan_disk *disk, int i)
     const struct plan_disk_ranks *of = &disk->of[i];
     const struct disk_forecast *forecast = &of->forecast;
     const struct hsort_plan_exchange *cost = &forecast->cost;
-    if (!disk->asked) {
-        json_null(json, "by_disk");
+    if (!json_known(json, "by_disk", disk->asked))
         return;
-    }
     json_open(json, "by_disk", '{');
     json_bool(json, "needed", forecast->by_disk);
     json_text(json, "lacks", of->lacks[0] ? of->lacks : NULL);
@@ -170,16 +163,14 @@ void plan_disk_json(struct json *json, const struct plan_disk *disk, int i)
     json_integer(json, plan_is_of_elements(disk->options) ? "records_per_run" : "keys_per_run", forecast->part_elements);
     json_integer(json, "run_bytes_on_disk", forecast->temporary_bytes);
     json_integer(json, "sorted_bytes_on_disk", forecast->sorted_bytes);
-    if (cost->total_seconds > 0) {
+    if (json_known(json, "phases", cost->total_seconds > 0)) {
         json_open(json, "phases", '{');
         json_real(json, "local_sort", cost->seconds[HSORT_PHASE_LOCAL_SORT]);
         json_real(json, "exchange", cost->seconds[HSORT_PHASE_EXCHANGE]);
         json_real(json, "merge", cost->seconds[HSORT_PHASE_MERGE]);
         json_close(json, '}');
-        json_real(json, "total_seconds", cost->total_seconds);
-    } else {
-        json_null(json, "phases");
-        json_null(json, "total_seconds");
     }
+    if (json_known(json, "total_seconds", cost->total_seconds > 0))
+        json_real(json, "total_seconds", cost->total_seconds);
     json_close(json, '}');
 }

@@ -159,10 +159,8 @@ static void print_one_pass(const struct ranks_plan *of, int ranks)
 static void put_one_pass(struct json *json, const struct ranks_plan *of)
 {
     const struct hsort_plan_exchange *cost = &of->sort.cost;
-    if (!of->in_one_pass) {
-        json_null(json, "one_pass");
+    if (!json_known(json, "one_pass", of->in_one_pass))
         return;
-    }
     json_open(json, "one_pass", '{');
     json_bool(json, "with_keys", of->sort.with_keys);
     json_integer(json, "sorted_bytes", of->sort.sorted_bytes);

@@ -3,7 +3,6 @@
 #define PLAN_RECORDS_H
 
 #include "src/command/cli.h"
-#include "src/command/launch.h"
 
 /* Do the options ask for such a sort? Not collective. */
 bool plan_is_of_elements(const struct cli_options *options);

@@ -15,7 +15,6 @@
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include "src/command/job.h"
 

@@ -1,7 +1,6 @@
 #include "src/command/records.h"
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/element_digest.h"

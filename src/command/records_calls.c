@@ -1,7 +1,6 @@
 #include "src/command/records_run.h"
 #include <stdlib.h>
 #include <string.h>
-#include "src/command/launch.h"
 #include "src/command/record_share.h"
 #include "src/library/element_columns.h"
 

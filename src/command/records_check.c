@@ -1,5 +1,4 @@
 /* hypersort check --key: every rank streams its share of the records through the verifier, as check does with keys. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
@@ -114,23 +113,7 @@ static hsort_status check_record_files(struct check_run *run)
     TRY(run_trace_open(comm, options, &run->file, run->has_other ? &run->other : NULL, &report.trace));
     TRY(run_trace_close(comm, options, scan_files(run, &report), &report.trace));
     TRY(comm_agree(comm, comm->rank == 0 ? records_report_check(&report, options->json) : HSORT_OK));
-
-    const int64_t place = report.found.first_disorder;
-    const bool others = run->has_other && !records_report_same(&report);
-    if (place >= 0)
-        return report_fail(comm, HSORT_MISMATCH,
-                           "%s: not in order by %.128s: record %" PRId64 " belongs before record %" PRId64
-                           "%s%s",
-                           run->file.path, options->key, place, place - 1,
-                           others ? "; nor does it hold the records of " : "", others ? run->other.path : "");
-    if (options->unique && report.found.first_unstable >= 0)
-        return report_fail(comm, HSORT_MISMATCH,
-                           "%s: record %" PRId64 " has the key of record %" PRId64 " again", run->file.path,
-                           report.found.first_unstable, report.found.first_unstable - 1);
-    if (others)
-        return report_fail(comm, HSORT_MISMATCH, "%s: does not hold the records of %s", run->file.path,
-                           run->other.path);
-    return HSORT_OK;
+    return records_report_judge(comm, &report, "record");
 }
 
 hsort_status records_check(struct comm *comm, const struct cli_options *options)

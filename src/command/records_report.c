@@ -46,10 +46,8 @@ static double report_bytes(const struct records_report *report)
 
 static void print_verify_json(struct json *json, const struct records_report *report)
 {
-    if (!report->verified) {
-        json_null(json, "verify");
+    if (!json_known(json, "verify", report->verified))
         return;
-    }
     json_open(json, "verify", '{');
     if (report->gathers) {
         json_bool(json, "elements_ok", report->fingerprint_ok);
@@ -260,4 +258,23 @@ hsort_status records_report_check(const struct records_check_report *report, boo
     }
     run_trace_print(&report->trace);
     return report_flush();
+}
+
+hsort_status records_report_judge(struct comm *comm, const struct records_check_report *report,
+                                  const char *word)
+{
+    const char *path = report->file->path, *against = report->against ? report->against->path : NULL;
+    const int64_t place = report->found.first_disorder, again = report->found.first_unstable;
+    const bool others = against && !records_report_same(report);
+    if (place >= 0)
+        return report_fail(comm, HSORT_MISMATCH,
+                           "%s: not in order by %.128s: %s %" PRId64 " belongs before %s %" PRId64 "%s%s%s%s",
+                           path, report->key, word, place, word, place - 1,
+                           others ? "; nor does it hold the " : "", others ? word : "", others ? "s of " : "",
+                           others ? against : "");
+    if (report->unique && again >= 0)
+        return report_fail(comm, HSORT_MISMATCH, "%s: %s %" PRId64 " has the key of %s %" PRId64 " again",
+                           path, word, again, word, again - 1);
+    return others ? report_fail(comm, HSORT_MISMATCH, "%s: does not hold the %ss of %s", path, word, against)
+                  : HSORT_OK;
 }

@@ -65,6 +65,11 @@ hsort_status records_report_check(const struct records_check_report *report, boo
 /* Do the two files of a report hold the same records? */
 bool records_report_same(const struct records_check_report *report);
 
+/* Turn what was found into an error that is the same on every rank, or none; `word` is what one element is called. Errors
+ * HSORT_MISMATCH. */
+hsort_status records_report_judge(struct comm *comm, const struct records_check_report *report,
+                                  const char *word);
+
 hsort_status records_report_print(const struct records_report *report, bool json);
 
 #endif

@@ -109,14 +109,12 @@ hsort_status report_close_json(struct json *json)
 
 void report_job_json(struct json *json, const struct job *job)
 {
-    if (job->scheduler) {
+    if (json_known(json, "job", job->scheduler != NULL)) {
         json_open(json, "job", '{');
         json_text(json, "scheduler", job->scheduler);
         json_text(json, "id", job->id);
         json_integer(json, "restarts", job->restarts);
         json_close(json, '}');
-    } else {
-        json_null(json, "job");
     }
     json_open(json, "hosts", '[');
     for (int host = 0; host < job->hosts; host++)
@@ -185,14 +183,12 @@ static hsort_status print_sort_json(const struct sort_report *report)
     json_integer(&json, "run_bytes_on_disk", report->run_bytes);
     report_moved_json(&json, &report->stats, (int64_t)hsort_type_bytes(report->type));
     json_real(&json, "gkeys_per_s", keys_per_second(report) / 1e9);
-    if (report->verified) {
+    if (json_known(&json, "verify", report->verified)) {
         json_open(&json, "verify", '{');
         json_bool(&json, "sorted", report->sorted);
         json_bool(&json, "count_ok", report->count_ok);
         json_bool(&json, "fingerprint_ok", report->fingerprint_ok);
         json_close(&json, '}');
-    } else {
-        json_null(&json, "verify");
     }
     report_files_json(&json, "input", "inputs", report->input);
     json_text(&json, "output", report->output);
@@ -273,25 +269,19 @@ void report_repeat_json(struct json *json, bool unique, const hsort_check_result
 {
     if (!unique)
         return;
-    if (place < 0 && found->first_disorder >= 0)
-        json_null(json, "unique");
-    else
+    if (json_known(json, "unique", place >= 0 || found->first_disorder < 0))
         json_bool(json, "unique", place < 0);
-    if (place >= 0)
+    if (json_known(json, "first_repeat", place >= 0))
         json_integer(json, "first_repeat", place);
-    else
-        json_null(json, "first_repeat");
 }
 
 bool report_open_disorder_json(struct json *json, const hsort_check_result *found)
 {
     const bool disordered = found->first_disorder >= 0;
     json_bool(json, "sorted", !disordered);
-    if (disordered) {
+    if (json_known(json, "first_disorder", disordered)) {
         json_open(json, "first_disorder", '{');
         json_integer(json, "position", found->first_disorder);
-    } else {
-        json_null(json, "first_disorder");
     }
     return disordered;
 }
@@ -306,10 +296,8 @@ void report_fingerprint_json(struct json *json, const hsort_check_result *found)
 void report_against_json(struct json *json, const struct file_in *file, const char *plural, int64_t count,
                          const char *same_word, bool same)
 {
-    if (!file) {
-        json_null(json, "against");
+    if (!json_known(json, "against", file != NULL))
         return;
-    }
     json_open(json, "against", '{');
     report_files_json(json, "file", "files", file);
     json_integer(json, plural, count);

@@ -131,6 +131,9 @@ enum { REPORT_FIGURE_TEXT = 32 };
 const char *report_time(double seconds, char *text);
 const char *report_figure(double number, const char *unit, char *text);
 
+/* For qsort(), of doubles. */
+int report_compare(const void *a, const void *b);
+
 /* Print the line of a phase; nothing if it did not run, or ran for less than a microsecond. */
 void report_phase(const char *name, double seconds);
 

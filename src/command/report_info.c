@@ -1,5 +1,4 @@
 /* What `info` says. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static void print_rank_json(struct json *json, const hsort_rank_info *info)
 {
     json_open(json, NULL, '{');
     json_text(json, "host", info->host);
-    if (info->gpu_index >= 0) {
+    if (json_known(json, "gpu", info->gpu_index >= 0)) {
         json_open(json, "gpu", '{');
         json_integer(json, "index", info->gpu_index);
         json_text(json, "name", info->gpu_name);
@@ -25,8 +24,6 @@ static void print_rank_json(struct json *json, const hsort_rank_info *info)
         json_integer(json, "bytes", info->gpu_bytes);
         json_integer(json, "sharers", info->gpu_sharers);
         json_close(json, '}');
-    } else {
-        json_null(json, "gpu");
     }
     json_integer(json, "numa_node", info->numa_node);
     json_integer(json, "cores", info->cores);
@@ -39,7 +36,8 @@ static void print_rank_json(struct json *json, const hsort_rank_info *info)
 static void print_speeds_json(struct json *json, const struct info_report *report)
 {
     const int ranks = report->ranks;
-    if (report->not_measured[0] == '\0') {
+    const bool measured = report->not_measured[0] == '\0';
+    if (json_known(json, "path_speeds", measured)) {
         json_open(json, "path_speeds", '[');
         for (int low = 0; low < ranks; low++)
             for (int high = low + 1; high < ranks; high++) {
@@ -58,11 +56,8 @@ static void print_speeds_json(struct json *json, const struct info_report *repor
                 json_close(json, '}');
             }
         json_close(json, ']');
-        json_null(json, "path_speeds_error");
-    } else {
-        json_null(json, "path_speeds");
-        json_text(json, "path_speeds_error", report->not_measured);
     }
+    json_text(json, "path_speeds_error", measured ? NULL : report->not_measured);
 }
 
 static hsort_status print_info_json(const struct info_report *report)
@@ -70,15 +65,11 @@ static hsort_status print_info_json(const struct info_report *report)
     struct json json = {false};
     report_open_json(&json);
     json_text(&json, "mpi_library", report->mpi_library);
-    if (report->device_pointers >= 0)
+    if (json_known(&json, "mpi_takes_device_pointers", report->device_pointers >= 0))
         json_bool(&json, "mpi_takes_device_pointers", report->device_pointers == 1);
-    else
-        json_null(&json, "mpi_takes_device_pointers");
     json_text(&json, "engine", report->engine);
-    if (report->lockable_bytes < INT64_MAX)
+    if (json_known(&json, "lockable_bytes", report->lockable_bytes < INT64_MAX))
         json_integer(&json, "lockable_bytes", report->lockable_bytes);
-    else
-        json_null(&json, "lockable_bytes");
     json_open(&json, "ranks", '[');
     for (int rank = 0; rank < report->ranks; rank++)
         print_rank_json(&json, &report->infos[rank]);
@@ -95,10 +86,8 @@ static hsort_status print_info_json(const struct info_report *report)
     json_close(&json, ']');
     print_speeds_json(&json, report);
     link_rate_json(&json, report->link);
-    if (report->disk)
+    if (json_known(&json, "disk", report->disk != NULL))
         disk_rate_json(&json, report->disk);
-    else
-        json_null(&json, "disk");
     report_job_json(&json, &report->job);
     return report_close_json(&json);
 }
@@ -179,16 +168,10 @@ static void sort_into_kinds(const struct info_report *report, struct path_kind *
     }
 }
 
-static int compare_figures(const void *a, const void *b)
-{
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 /* Print the least, the median and the greatest of figures [count], which are sorted here. */
 static void print_spread(double *figures, int count, const char *unit)
 {
-    qsort(figures, (size_t)count, sizeof *figures, compare_figures);
+    qsort(figures, (size_t)count, sizeof *figures, report_compare);
     printf(" %8.4g %8.4g %8.4g %s", figures[0], figures[(count - 1) / 2], figures[count - 1], unit);
 }
 

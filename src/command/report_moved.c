@@ -24,12 +24,10 @@ static void put_crossed(struct json *json, const hsort_stats *stats, int64_t key
 {
     json_integer(json, "crossed_bytes", stats->crossed_bytes);
     json_integer(json, "crossed_plain_bytes", stats->crossed_plain_bytes);
-    if (key_bytes > 0 && stats->crossed_plain_bytes > 0)
+    if (json_known(json, "bytes_per_crossed_key", key_bytes > 0 && stats->crossed_plain_bytes > 0))
         json_real(json, "bytes_per_crossed_key",
                   report_bytes_per_crossed_key((double)stats->crossed_bytes, (double)stats->crossed_plain_bytes,
                                                (double)key_bytes));
-    else
-        json_null(json, "bytes_per_crossed_key");
 }
 
 void report_moved_json(struct json *json, const hsort_stats *stats, int64_t key_bytes)

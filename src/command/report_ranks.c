@@ -58,11 +58,9 @@ void rank_reports_json(struct json *json, const struct rank_report *ranks, int c
         json_open(json, NULL, '{');
         json_integer(json, "rank", rank);
         json_text(json, "host", r->host);
-        if (r->gpu >= 0) {
+        if (json_known(json, "gpu", r->gpu >= 0)) {
             json_integer(json, "gpu", r->gpu);
             json_text(json, "gpu_name", r->gpu_name);
-        } else {
-            json_null(json, "gpu");
         }
         json_integer(json, "moved_bytes", r->moved_bytes);
         json_open(json, "phases", '{');

@@ -27,6 +27,12 @@ const char *report_figure(double number, const char *unit, char *text)
     return put(number, word, text);
 }
 
+int report_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 void report_phase(const char *name, double seconds)
 {
     char text[REPORT_FIGURE_TEXT];

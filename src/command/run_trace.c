@@ -13,7 +13,8 @@
 #include "src/files/hdf5_place.h"
 #include "src/library/trace_file.h"
 
-hsort_status run_trace_name(const struct cli_options *options, const struct file_in *in, char *name)
+/* name = where FILE goes. It is one file of all ranks: no % in it stands for a rank. name, `in`, errors: file_output_name(). */
+static hsort_status trace_name(const struct cli_options *options, const struct file_in *in, char *name)
 {
     char as_is[PATH_MAX];
     TRY(file_name_as_is(options->trace, as_is));
@@ -41,9 +42,9 @@ static hsort_status check_trace_file(const struct cli_options *options, int rank
                                      const struct file_in *other)
 {
     char name[PATH_MAX], temporary[PATH_MAX];
-    TRY(run_trace_name(options, in, name));
+    TRY(trace_name(options, in, name));
     if (other)
-        TRY(run_trace_name(options, other, name));
+        TRY(trace_name(options, other, name));
     TRY(check_other_outputs(options, ranks, name));
     const int file = trace_temporary(name, temporary, sizeof temporary)
                          ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
@@ -83,7 +84,7 @@ static hsort_status write_guarded(struct comm *comm, const struct cli_options *o
 {
     char name[PATH_MAX] = "", temporary[PATH_MAX];
     const int guard = file_guard_take();
-    if (comm->rank == 0 && run_trace_name(options, NULL, name) == HSORT_OK && guard >= 0 &&
+    if (comm->rank == 0 && trace_name(options, NULL, name) == HSORT_OK && guard >= 0 &&
         trace_temporary(name, temporary, sizeof temporary)) {
         struct sigaction stop;
         const bool handled = sigaction(SIGTERM, NULL, &stop) == 0 && stop.sa_handler != SIG_DFL; // by stop.h
@@ -157,10 +158,8 @@ void run_trace_print(const struct run_trace *trace)
 
 void run_trace_json(struct json *json, const struct run_trace *trace)
 {
-    if (!trace->path) {
-        json_null(json, "trace");
+    if (!json_known(json, "trace", trace->path != NULL))
         return;
-    }
     json_open(json, "trace", '{');
     json_text(json, "file", trace->path);
     json_bool(json, "written", trace->is_written);

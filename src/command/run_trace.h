@@ -29,10 +29,6 @@ enum { RUN_TRACE_SPANS = 1 << 16 }; /* of each rank, unless --trace-spans is giv
 hsort_status run_trace_check(struct comm *comm, const struct cli_options *options, const struct file_in *in,
                              const struct file_in *other);
 
-/* name = where FILE goes. It is one file of all ranks: no % in it stands for a rank. name, `in`, errors: file_output_name(). Not
- * collective. */
-hsort_status run_trace_name(const struct cli_options *options, const struct file_in *in, char *name);
-
 /* Let a context record; let the communicator record to it. Not collective. */
 void run_trace_options(const struct cli_options *options, hsort_options *sort);
 void run_trace_begin(struct comm *comm, const hsort_context *ctx);

@@ -1,6 +1,5 @@
 #include "src/command/shares.h"
 #include "src/command/launch.h"
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "kernels/base/fault.h"
 #include "kernels/base/lesser.h"
+#include "src/files/io_error.h"
 
 enum {
     BLOCK_BYTES = 4096, /* alignment unless the kernel tells another; no block is smaller */
@@ -47,19 +48,13 @@ struct transfer {
 
 /* ---- One system call ----------------------------------------------------------------------------------- */
 
-static ssize_t failed_with(int error)
-{
-    errno = error;
-    return -1;
-}
-
 /* Move the first `bytes` of a transfer, or fewer. */
 static ssize_t request(int fd, const struct transfer *t, size_t bytes)
 {
     if (t->writes)
-        return fault_hit(FAULT_WRITE) ? failed_with(ENOSPC) : pwrite(fd, t->memory, bytes, t->offset);
-    if (fault_hit(FAULT_READ))
-        return failed_with(EIO);
+        return io_fault(FAULT_WRITE, ENOSPC) ? -1 : pwrite(fd, t->memory, bytes, t->offset);
+    if (io_fault(FAULT_READ, EIO))
+        return -1;
     return fault_hit(FAULT_SHORT) ? 0 : pread(fd, t->memory, bytes, t->offset);
 }
 
@@ -151,8 +146,10 @@ static void free_bounces(void)
 static ssize_t request_bounced(struct block_file *file, const struct transfer *t, size_t bytes)
 {
     void *memory = take_bounce();
-    if (!memory)
-        return failed_with(ENOMEM);
+    if (!memory) {
+        errno = ENOMEM;
+        return -1;
+    }
     struct transfer there = {t->offset, bytes, memory, t->writes};
     if (t->writes)
         memcpy(memory, t->memory, bytes);
@@ -179,9 +176,9 @@ static hsort_status move_direct(struct block_file *file, struct transfer *t, siz
     const bool aligned = address % file->memory_bytes == 0;
     ssize_t moved;
     do
-        moved = fault_hit(FAULT_DIRECT) ? failed_with(EINVAL)
-                : aligned               ? request(file->direct_fd, t, bytes)
-                                        : request_bounced(file, t, bytes);
+        moved = io_fault(FAULT_DIRECT, EINVAL) ? -1
+                : aligned                      ? request(file->direct_fd, t, bytes)
+                                               : request_bounced(file, t, bytes);
     while (moved < 0 && errno == EINTR);
     if (moved < 0 && is_refusal(errno))
         return refuse_direct(file, errno);
@@ -268,8 +265,8 @@ static hsort_status open_uncached(struct block_file *file)
     snprintf(self, sizeof self, "/proc/self/fd/%d", file->fd);
     if (!ask_alignment(file))
         return refuse_direct(file, EOPNOTSUPP);
-    file->direct_fd = fault_hit(FAULT_DIRECT) ? (int)failed_with(EINVAL)
-                                              : open(self, mode | O_DIRECT | O_CLOEXEC | O_NOCTTY);
+    file->direct_fd =
+        io_fault(FAULT_DIRECT, EINVAL) ? -1 : open(self, mode | O_DIRECT | O_CLOEXEC | O_NOCTTY);
     if (file->direct_fd < 0)
         return refuse_direct(file, errno);
     atomic_store(&file->direct, true);

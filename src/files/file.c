@@ -26,6 +26,7 @@
 #include "kernels/base/fault.h"
 #include "kernels/base/key_width.h"
 #include "src/files/file_internal.h"
+#include "src/files/io_error.h"
 #include "src/files/npy.h"
 #include "kernels/base/status.h"
 
@@ -317,9 +318,7 @@ hsort_status file_add_behind(struct file_in *file, const char *path)
 {
     struct stat facts;
     if (stat(path, &facts) != 0)
-        return errno == ENOENT || errno == ENOTDIR
-                   ? HSORT_OK
-                   : status_fail(HSORT_IO, "%s: cannot be looked at: %s", path, strerror(errno));
+        return errno == ENOENT || errno == ENOTDIR ? HSORT_OK : io_fail(path, "cannot be looked at");
     if (file_is_input(file, &facts))
         return HSORT_OK;
     struct file_behind *more = realloc(file->behind, (size_t)(file->behinds + 1) * sizeof *more);
@@ -420,7 +419,7 @@ hsort_status file_check_unchanged(const struct file_in *file)
         const struct file_part *part = &file->part[i];
         struct stat facts;
         if (fstat(part->fd, &facts) != 0)
-            return status_fail(HSORT_IO, "%s: cannot be looked at: %s", part->path, strerror(errno));
+            return io_fail(part->path, "cannot be looked at");
         if (facts.st_size != part->bytes || facts.st_mtim.tv_sec != part->changed.tv_sec ||
             facts.st_mtim.tv_nsec != part->changed.tv_nsec || fault_hit(FAULT_CHANGED))
             return status_fail(HSORT_IO, "%s: was changed while it was read", part->path);

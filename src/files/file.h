@@ -44,9 +44,6 @@ struct file_source {
     const char *record_word; /* the option that gives it, for texts */
 };
 
-/* Two inputs at most, because a command may read keys and what travels with them. */
-enum { FILE_INPUTS = 2 };
-
 /* What to write. In the path %r stands for the rank, and each rank then writes a file of its own; %% is a %. */
 struct file_target {
     const char *path;

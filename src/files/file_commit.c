@@ -26,16 +26,10 @@
 #include "kernels/base/fault.h"
 #include "kernels/base/status.h"
 #include "src/files/file.h"
-#include "src/files/file_guard.h"
 #include "src/files/file_internal.h"
+#include "src/files/io_error.h"
 
 /* ---- Making it whole ----------------------------------------------------------------------------------- */
-
-static int simulated_failure(void)
-{
-    errno = EIO;
-    return -1;
-}
 
 /* fsync(). A signal that is only kept for later must not look like a failure. */
 static int bring_to_disk(int fd)
@@ -49,12 +43,9 @@ static int bring_to_disk(int fd)
 
 hsort_status file_sync(const char *path, int fd)
 {
-    const int failed = fault_hit(FAULT_COMMIT) ? simulated_failure() : bring_to_disk(fd), cause = errno;
-    if (!failed)
-        return HSORT_OK;
-    status_fail(HSORT_IO, "%s: cannot be synced to disk: %s", path, strerror(cause));
-    errno = cause;
-    return HSORT_IO;
+    if (io_fault(FAULT_COMMIT, EIO) || bring_to_disk(fd) != 0)
+        return io_fail(path, "cannot be synced to disk");
+    return HSORT_OK;
 }
 
 hsort_status file_sync_and_close(const char *path, int *fd)
@@ -64,7 +55,7 @@ hsort_status file_sync_and_close(const char *path, int *fd)
     *fd = -1;
     // Linux has closed the file even if the call was interrupted.
     if (failed && errno != EINTR)
-        return status_fail(HSORT_IO, "%s: cannot be closed: %s", path, strerror(errno));
+        return io_fail(path, "cannot be closed");
     return HSORT_OK;
 }
 
@@ -162,8 +153,8 @@ static int rename_to_free(const char *temporary, const char *path)
 
 static int rename_output(const struct file_out *file)
 {
-    if (fault_hit(FAULT_COMMIT))
-        return simulated_failure();
+    if (io_fault(FAULT_COMMIT, EIO))
+        return -1;
     return file->no_clobber ? rename_to_free(file->temporary, file->path)
                             : rename(file->temporary, file->path);
 }
@@ -176,11 +167,10 @@ static hsort_status publish(const struct file_out *file, struct naming *naming)
     if (failed && file->no_clobber && errno == EEXIST)
         return file_refuse_clobber(file->path);
     if (failed)
-        return status_fail(HSORT_IO, "%s: cannot be given its name: %s", file->path, strerror(errno));
+        return io_fail(file->path, "cannot be given its name");
     naming->published = true;
     if (file_sync_directory(file->path) != 0)
-        return status_fail(HSORT_IO, "%s: is whole, but its directory cannot be synced to disk: %s",
-                           file->path, strerror(errno));
+        return io_fail(file->path, "is whole, but its directory cannot be synced to disk");
     return HSORT_OK;
 }
 
@@ -196,14 +186,6 @@ static void take_back(const struct file_out *file, struct naming *naming)
     else if (naming->kept)
         unlink(kept);
     (void)file_sync_directory(file->path);
-}
-
-static void drop_old(const struct file_out *file, const struct naming *naming)
-{
-    char kept[PATH_MAX];
-    name_of_kept(file->temporary, kept);
-    if (naming->kept)
-        unlink(kept);
 }
 
 /* After a failure: take back all outputs that have their names, and say how many could not be taken back. Collective. */
@@ -240,8 +222,8 @@ static hsort_status name_all(struct comm *comm, struct file_out *const *files, i
     if (several && status != HSORT_OK)
         take_back_all(comm, files, count, naming);
     for (int i = 0; i < count && status == HSORT_OK; i++)
-        if (naming[i].mine)
-            drop_old(files[i], &naming[i]);
+        if (naming[i].kept)
+            file_forget_old(files[i]->temporary);
     return status;
 }
 

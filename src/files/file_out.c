@@ -40,6 +40,7 @@
 #include "src/files/file.h"
 #include "src/files/file_guard.h"
 #include "src/files/file_internal.h"
+#include "src/files/io_error.h"
 #include "kernels/base/status.h"
 
 /* What rank 0 tells the others; sent as bytes. */
@@ -176,8 +177,7 @@ static hsort_status create_temporary(const struct file_target *target, int rank,
     TRY(reserved);
     TRY(block_write_cached(names->path, file->fd, 0, (size_t)file->data_offset, header));
     if (temporary && file_sync_directory(names->temporary) != 0) // what is to be resumed must outlast a crash
-        return status_fail(HSORT_IO, "%s: its directory cannot be synced to disk: %s", names->path,
-                           strerror(errno));
+        return io_fail(names->path, "its directory cannot be synced to disk");
     return HSORT_OK;
 }
 
@@ -186,7 +186,7 @@ static hsort_status identify_temporary(const struct file_out *file, struct names
 {
     struct stat there;
     if (fstat(file->fd, &there) != 0)
-        return status_fail(HSORT_IO, "%s: cannot be looked at: %s", names->temporary, strerror(errno));
+        return io_fail(names->temporary, "cannot be looked at");
     names->device = there.st_dev;
     names->inode = there.st_ino;
     return HSORT_OK;

@@ -22,6 +22,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 
 /* ---- Random numbers ------------------------------------------------------------------------------------ */
 
@@ -149,7 +150,7 @@ static void fill_block(const struct gensort *kind, uint128 first, int count, uns
 void gensort_fill(const struct gensort *kind, uint128 first, int64_t count, void *records)
 {
     enum { BLOCK_RECORDS = 4096 }; // a jump costs as much as about 50 records
-    const int64_t blocks = count / BLOCK_RECORDS + (count % BLOCK_RECORDS != 0);
+    const int64_t blocks = divide_up(count, BLOCK_RECORDS);
 #pragma omp parallel for if (blocks > 1)
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t begin = b * BLOCK_RECORDS, left = count - begin;

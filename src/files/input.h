@@ -2,7 +2,6 @@
 #ifndef INPUT_H
 #define INPUT_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include "kernels/base/input_draw.h"
 #include "hypersort.h"

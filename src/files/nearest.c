@@ -2,17 +2,13 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 
 void nearest_begin(struct nearest *nearest, const char *text, size_t length)
 {
     // A third of the letters may be wrong, or one letter of a short word; in a word of two letters only the case.
     const int wrong = length < 3 || length > NEAREST_LETTERS ? 0 : length < 6 ? 1 : (int)length / 3;
     *nearest = (struct nearest){.text = text, .length = length, .distance = wrong + 1};
-}
-
-static int less_of(int a, int b)
-{
-    return a < b ? a : b;
 }
 
 static int is_other(char a, char b)
@@ -32,9 +28,9 @@ static int distance_between(const char *a, size_t a_length, const char *b, size_
         row[2][0] = (int)i;
         for (size_t j = 1; j <= b_length; j++) {
             const int changed = row[1][j - 1] + is_other(a[i - 1], b[j - 1]);
-            row[2][j] = less_of(changed, 1 + less_of(row[1][j], row[2][j - 1]));
+            row[2][j] = (int)lesser(changed, 1 + lesser(row[1][j], row[2][j - 1]));
             if (i > 1 && j > 1 && !is_other(a[i - 1], b[j - 2]) && !is_other(a[i - 2], b[j - 1]))
-                row[2][j] = less_of(row[2][j], row[0][j - 2] + 1);
+                row[2][j] = (int)lesser(row[2][j], row[0][j - 2] + 1);
         }
         memmove(row, row + 1, 2 * sizeof row[0]);
     }

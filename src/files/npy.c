@@ -354,19 +354,11 @@ size_t npy_format_any(const struct npy_element *element, int64_t count, unsigned
 
 size_t npy_format(hsort_type type, int64_t count, unsigned char *header, size_t bytes)
 {
-    static const char *const names[] = {
-#define X(name, short_name, key_bytes) [name] = short_name,
-        HSORT_TYPE_LIST(X)
-#undef X
-    };
     char descr[16];
     const size_t width = hsort_type_bytes(type);
     const int length =
-        snprintf(descr, sizeof descr, "'%c%c%zu'", width == 1 ? '|' : '<', names[type][0], width);
-    const struct npy_element element = {.bytes = hsort_type_bytes(type),
-                                        .descr = descr,
-                                        .descr_bytes = (size_t)length,
-                                        .major = 1,
-                                        .dimensions = 1};
+        snprintf(descr, sizeof descr, "'%c%c%zu'", width == 1 ? '|' : '<', hsort_type_name(type)[0], width);
+    const struct npy_element element = {
+        .bytes = width, .descr = descr, .descr_bytes = (size_t)length, .major = 1, .dimensions = 1};
     return npy_format_any(&element, count, header, bytes);
 }

@@ -61,6 +61,7 @@ static void test_plan(void)
         {"part_elements", "part_elements  250000"},
         {"part_elements", "\npart_elements 250000"},
         {"fence_elements", "fence_elements -4096"},
+        {"fence_elements", "fence_elements 0"},
         {"fence_elements", "fence_elements"},
         {"checkpoint", "checkpoint"},
         {"checkpoint", "checkpoint /data/kept there\nmore 1"},
@@ -258,7 +259,7 @@ static void test_apply(void)
         CHECK(plan.runs[part].is_made == (part == 2), "run %d", (int)part);
         CHECK(plan.segments[part].is_made == (part == 0), "segment %d", (int)part);
     }
-    CHECK(run_part_count(&plan, 2) == 5 && run_part_count(&plan, 1) == 10, "parts");
+    CHECK(plan_part_count(&plan, 2) == 5 && plan_part_count(&plan, 1) == 10, "parts");
 }
 
 int main(void)

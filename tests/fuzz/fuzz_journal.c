@@ -30,7 +30,7 @@ static void feed_plan(const uint8_t *data, size_t bytes)
     if (written_plan_parse(text, text_bytes, &plan)) {
         PROMISE(written_plan_format(&plan, again) == text_bytes && memcmp(again, text, text_bytes) == 0);
         PROMISE(plan.elements >= 0 && plan.element_bytes > 0 && plan.part_elements > 0 &&
-                plan.fence_elements >= 0);
+                plan.fence_elements > 0);
         PROMISE(strlen(plan.checkpoint) < sizeof plan.checkpoint);
     }
     free(text);
@@ -67,7 +67,7 @@ static void feed_journals(const uint8_t *data, size_t bytes)
     run_journals_notes(text, bytes, &seeds, DEALT_LINE, notes, 3);
     run_journals_apply(text, bytes, &seeds, &plan);
     for (int64_t part = 0; part < 3; part++)
-        PROMISE(!plan.runs[part].is_made || plan.runs[part].count == (uint64_t)run_part_count(&plan, part));
+        PROMISE(!plan.runs[part].is_made || plan.runs[part].count == (uint64_t)plan_part_count(&plan, part));
     free(text);
 }
 

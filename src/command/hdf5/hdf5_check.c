@@ -1,10 +1,8 @@
 /* hypersort check of HDF5: every rank streams its rows through the verifier, as check of records does. A row is put together from
  * all datasets, in the order of their names, so that everything that belongs to a row has one fingerprint. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "mpi/comm/node_memory.h"
-#include "src/command/hdf5/hdf5_error.h"
 #include "src/command/hdf5/hdf5_in.h"
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
@@ -139,25 +137,6 @@ static hsort_status scan_both_hdf5(struct hdf5_look *look, struct records_check_
 
 /* ---- The command: collective --------------------------------------------------------------------------------------- */
 
-/* Turn what was found into an error, or none. */
-static hsort_status judge_rows(struct hdf5_look *look, const struct records_check_report *report)
-{
-    const char *path = look->file.files.path, *against = report->against ? report->against->path : NULL;
-    const int64_t place = report->found.first_disorder, again = report->found.first_unstable;
-    const bool others = against && !records_report_same(report);
-    if (place >= 0)
-        return report_fail(look->comm, HSORT_MISMATCH,
-                           "%s: not in order by %.128s: row %" PRId64 " belongs before row %" PRId64 "%s%s",
-                           path, report->key, place, place - 1,
-                           others ? "; nor does it hold the rows of " : "", others ? against : "");
-    if (report->unique && again >= 0)
-        return report_fail(look->comm, HSORT_MISMATCH,
-                           "%s: row %" PRId64 " has the key of row %" PRId64 " again", path, again,
-                           again - 1);
-    return others ? report_fail(look->comm, HSORT_MISMATCH, "%s: does not hold the rows of %s", path, against)
-                  : HSORT_OK;
-}
-
 static hsort_status check_rows(struct hdf5_look *look)
 {
     const struct cli_options *options = look->options;
@@ -174,7 +153,7 @@ static hsort_status check_rows(struct hdf5_look *look)
     TRY(run_trace_close(look->comm, options, scan_both_hdf5(look, &report), &report.trace));
     TRY(comm_agree(look->comm,
                    look->comm->rank == 0 ? records_report_check(&report, options->json) : HSORT_OK));
-    return judge_rows(look, &report);
+    return records_report_judge(look->comm, &report, "row");
 }
 
 hsort_status hdf5_check(struct comm *comm, const struct cli_options *options)

@@ -72,7 +72,6 @@ static hsort_status look_at_dataset(const char *path, hid_t dataset, struct hdf5
     }
     if (H5Pget_layout(properties) == H5D_CHUNKED && H5Pget_chunk(properties, H5S_MAX_RANK, chunk) > 0)
         column->chunk_rows = (int64_t)chunk[0];
-    column->filtered = H5Pget_nfilters(properties) > 0;
     hsort_status status = hdf5_check_type(path, column->name, type);
     if (status == HSORT_OK)
         status = check_filters(path, column->name, properties, H5Tget_class(type));

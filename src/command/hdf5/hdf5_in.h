@@ -20,7 +20,6 @@ struct hdf5_column {
     size_t offset;      /* in a row of all columns, one behind the other */
     int64_t chunk_rows; /* 0: not in chunks */
     int member;         /* its place among all datasets and groups, in the order of the walk */
-    bool filtered;      /* chunks are packed */
     bool odd;           /* it has numbers that cannot be keys */
 };
 

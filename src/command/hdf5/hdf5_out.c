@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "kernels/base/lesser.h"
 #include "src/command/hdf5/hdf5_error.h"
 #include "src/command/hdf5/hdf5_skeleton.h"
 #include "src/command/launch.h"
@@ -93,7 +94,7 @@ static int64_t rows_of_piece(const struct hdf5_column *column)
 {
     const int64_t rows = CLI_CHUNK_BYTES / (int64_t)column->row_bytes,
                   chunk = column->chunk_rows > 0 ? column->chunk_rows : 1;
-    return (rows + chunk - 1) / chunk * chunk;
+    return divide_up(rows, chunk) * chunk;
 }
 
 /* Write all pieces, in rounds that every rank takes part in until the last rank is done. */

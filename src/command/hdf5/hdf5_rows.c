@@ -1,5 +1,4 @@
 /* Rows of the input, and which parts of them are keys. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "src/command/hdf5/hdf5_error.h"

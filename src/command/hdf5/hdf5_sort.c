@@ -5,7 +5,6 @@
  * Rejected   rows of all datasets as records: memory would hold all of them, twice, although the datasets of a group are not needed
  *            at the same time */
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "mpi/comm/node_memory.h"

@@ -453,12 +453,23 @@ static hsort_status open_ring(struct comm *comm, struct engine *engine, size_t c
 }
 
 /* The two transports differ in how a ring is opened. */
-#define RING_FUNCTIONS                                                                                   \
-    .sendrecv = ring_sendrecv, .stream_begin = ring_stream_begin, .stream_advance = ring_stream_advance, \
-    .stream_end = ring_stream_end, .close = ring_close
-static const struct transport_ops staged_ops = {.kind = HSORT_TRANSPORT_STAGED, RING_FUNCTIONS};
-static const struct transport_ops mpi_ops = {.kind = HSORT_TRANSPORT_MPI, RING_FUNCTIONS};
-#undef RING_FUNCTIONS
+static const struct transport_ops staged_ops = {
+    .kind = HSORT_TRANSPORT_STAGED,
+    .sendrecv = ring_sendrecv,
+    .stream_begin = ring_stream_begin,
+    .stream_advance = ring_stream_advance,
+    .stream_end = ring_stream_end,
+    .close = ring_close,
+};
+
+static const struct transport_ops mpi_ops = {
+    .kind = HSORT_TRANSPORT_MPI,
+    .sendrecv = ring_sendrecv,
+    .stream_begin = ring_stream_begin,
+    .stream_advance = ring_stream_advance,
+    .stream_end = ring_stream_end,
+    .close = ring_close,
+};
 
 hsort_status transport_open_staged(struct comm *comm, struct engine *engine, size_t chunk_bytes, bool shared,
                                    struct transport **transport)

@@ -1,5 +1,4 @@
 #include "kernels/transfer_queue.h"
-#include <stdio.h>
 #include <string.h>
 #include "kernels/base/lesser.h"
 #include "kernels/base/stream_store.h"
@@ -10,6 +9,7 @@ void transfer_begin(struct transfer_queue *queue, const struct engine_transfer *
     *queue = (struct transfer_queue){.in = {.transfer = in, .count = in_count},
                                      .out = {.transfer = out, .count = out_count}};
     pthread_mutex_init(&queue->lock, NULL);
+    thread_failures_begin(&queue->failures);
 }
 
 static bool joins(const struct engine_transfer *transfer)
@@ -53,17 +53,16 @@ static bool take_chunk(struct transfer_list *list, struct transfer_chunk *chunk)
 
 bool transfer_next(struct transfer_queue *queue, struct transfer_chunk *chunk)
 {
-    bool found = false;
+    if (thread_failures_any(&queue->failures))
+        return false;
     pthread_mutex_lock(&queue->lock);
-    if (queue->status == HSORT_OK) {
-        chunk->out = queue->out_is_next;
+    chunk->out = queue->out_is_next;
+    bool found = take_chunk(chunk->out ? &queue->out : &queue->in, chunk);
+    if (!found) {
+        chunk->out = !chunk->out;
         found = take_chunk(chunk->out ? &queue->out : &queue->in, chunk);
-        if (!found) {
-            chunk->out = !chunk->out;
-            found = take_chunk(chunk->out ? &queue->out : &queue->in, chunk);
-        }
-        queue->out_is_next = !chunk->out;
     }
+    queue->out_is_next = !chunk->out;
     pthread_mutex_unlock(&queue->lock);
     return found;
 }
@@ -101,19 +100,11 @@ hsort_status transfer_move(const struct transfer_chunk *chunk, void *host)
 
 void transfer_note(struct transfer_queue *queue, hsort_status status)
 {
-    if (status == HSORT_OK)
-        return;
-    pthread_mutex_lock(&queue->lock);
-    if (queue->status == HSORT_OK) {
-        queue->status = status;
-        snprintf(queue->text, sizeof queue->text, "%s", status_text());
-    }
-    pthread_mutex_unlock(&queue->lock);
-    status_clear();
+    thread_failures_note(&queue->failures, status);
 }
 
 hsort_status transfer_end(struct transfer_queue *queue)
 {
     pthread_mutex_destroy(&queue->lock);
-    return queue->status == HSORT_OK ? HSORT_OK : status_fail(queue->status, "%s", queue->text);
+    return thread_failures_end(&queue->failures);
 }

@@ -12,6 +12,7 @@
 #define TRANSFER_QUEUE_H
 
 #include <pthread.h>
+#include "kernels/base/thread_failures.h"
 #include "kernels/engine.h"
 
 #ifdef __cplusplus
@@ -25,11 +26,10 @@ struct transfer_list {
 };
 
 struct transfer_queue {
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* of the three below */
     struct transfer_list in, out;
     bool out_is_next;
-    hsort_status status;          /* the first failure of any thread */
-    char text[STATUS_TEXT_BYTES]; /* its cause: texts are kept by thread */
+    struct thread_failures failures;
 };
 
 struct transfer_chunk {

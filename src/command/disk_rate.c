@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include "kernels/base/thread_failures.h"
 #include "src/command/progress.h"
 #include "src/files/file_internal.h"
 
@@ -34,9 +34,7 @@ struct probe {
     bool reads;
     double begin;
     atomic_llong next, done;
-    pthread_mutex_t lock; /* of the two below */
-    hsort_status status;
-    char text[STATUS_TEXT_BYTES];
+    struct thread_failures failures;
 };
 
 /* ---- the file ------------------------------------------------------------------------------------------ */
@@ -95,7 +93,6 @@ static void close_probe(struct probe *probe)
     block_close(probe->blocks);
     if (probe->fd >= 0)
         close(probe->fd);
-    pthread_mutex_destroy(&probe->lock);
 }
 
 /* ---- the work ------------------------------------------------------------------------------------------ */
@@ -112,17 +109,6 @@ static void fill_randomly(uint64_t *words, uint64_t seed)
     }
 }
 
-static void note_failure(struct probe *probe, hsort_status status)
-{
-    pthread_mutex_lock(&probe->lock);
-    if (probe->status == HSORT_OK) {
-        probe->status = status;
-        memcpy(probe->text, status_text(), sizeof probe->text);
-    }
-    pthread_mutex_unlock(&probe->lock);
-    status_clear();
-}
-
 /* Make one thread's requests, from those that nobody has taken, until the time is over. */
 static void make_requests(struct probe *probe, void *memory)
 {
@@ -135,7 +121,7 @@ static void make_requests(struct probe *probe, void *memory)
                                         ? block_read(probe->blocks, request * REQUEST, REQUEST, memory)
                                         : block_write(probe->blocks, request * REQUEST, REQUEST, memory);
         if (status != HSORT_OK) {
-            note_failure(probe, status);
+            thread_failures_note(&probe->failures, status);
             return;
         }
         atomic_fetch_add(&probe->done, 1);
@@ -146,12 +132,12 @@ static hsort_status run_requests(struct probe *probe, int threads, void *const *
 {
     atomic_store(&probe->next, 0);
     atomic_store(&probe->done, 0);
+    thread_failures_begin(&probe->failures);
     probe->begin = MPI_Wtime();
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int thread = 0; thread < threads; thread++)
         make_requests(probe, memory[thread]);
-    if (probe->status != HSORT_OK)
-        return status_fail(probe->status, "%s", probe->text);
+    TRY(thread_failures_end(&probe->failures));
     return probe->reads ? HSORT_OK : file_sync(probe->directory, probe->fd);
 }
 
@@ -237,7 +223,7 @@ static hsort_status measure_file(struct comm *comm, hsort_choice direct_io, int 
 hsort_status disk_rate_measure(struct comm *comm, const char *directory, hsort_choice direct_io, int threads,
                                struct disk_rate *rate)
 {
-    struct probe probe = {.directory = directory, .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct probe probe = {.directory = directory, .fd = -1};
     void **memory;
     *rate = (struct disk_rate){.directory = directory, .ranks = comm->size, .threads = threads};
     hsort_status status = comm_agree(comm, take_request_memory(comm->rank, threads, &memory));

@@ -38,6 +38,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/memory_parts.h"
+#include "kernels/base/thread_failures.h"
 #include "src/library/disk_look.h"
 #include "src/library/disk_plan.h"
 
@@ -240,7 +241,7 @@ static hsort_status read_fences_of(const struct disk_cuts *c, int64_t run)
 static hsort_status read_fences(struct disk_cuts *c)
 {
     const struct run_plan *plan = c->plan;
-    struct disk_reading reading = DISK_READING;
+    struct thread_failures failures;
     char *at = c->fences;
     for (int64_t run = 0; run < plan->parts; run++)
         c->count[run] = plan_part_count(plan, run);
@@ -250,10 +251,11 @@ static hsort_status read_fences(struct disk_cuts *c)
         at += (size_t)c->fence_count[run] * disk_cuts_fence_bytes(plan->element_bytes);
     }
     const size_t own = keeps_codes(c) ? (size_t)plan_fences(plan, 0) * plan->element_bytes : 0;
+    thread_failures_begin(&failures);
 #pragma omp parallel for schedule(dynamic) num_threads(disk_look_threads(&c->look, own))
     for (int64_t run = 0; run < c->runs; run++)
-        disk_reading_note(&reading, read_fences_of(c, run));
-    return disk_reading_end(&reading);
+        thread_failures_note(&failures, read_fences_of(c, run));
+    return thread_failures_end(&failures);
 }
 
 static key_code code_of_fence(const void *cuts, int64_t cut, int64_t run, int64_t fence)
@@ -403,7 +405,7 @@ static hsort_status move_windows(struct disk_cuts *c, int64_t first, int64_t som
 {
     const struct run_plan *plan = c->plan;
     const size_t bytes = (size_t)count_joined(c, first, some) * plan->element_bytes;
-    struct disk_reading reading = DISK_READING;
+    struct thread_failures failures;
     struct window *const before = c->last;
     c->last = c->window;
     c->window = before;
@@ -418,10 +420,11 @@ static hsort_status move_windows(struct disk_cuts *c, int64_t first, int64_t som
         c->window[run].elements = c->elements + at;
         at += (size_t)(c->window[run].end - c->window[run].begin) * plan->element_bytes;
     }
+    thread_failures_begin(&failures);
 #pragma omp parallel for schedule(dynamic) num_threads(disk_look_threads(&c->look, 0))
     for (int64_t run = 0; run < plan->parts; run++)
-        disk_reading_note(&reading, fill_window(c, run));
-    return disk_reading_end(&reading);
+        thread_failures_note(&failures, fill_window(c, run));
+    return thread_failures_end(&failures);
 }
 
 static key_code code_in_window(const void *cuts, int64_t cut, int64_t run, int64_t position)

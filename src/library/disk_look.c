@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/lesser.h"
+#include "kernels/base/thread_failures.h"
 
 enum {
     LEAST_SAMPLES = 64,       /* of each run, for which there is memory in any case */
@@ -23,25 +24,6 @@ enum {
 };
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
-
-void disk_reading_note(struct disk_reading *reading, hsort_status status)
-{
-    if (status == HSORT_OK)
-        return;
-    pthread_mutex_lock(&reading->lock); // not a critical section: the library would export its name
-    if (reading->status == HSORT_OK) {
-        reading->status = status;
-        memcpy(reading->text, status_text(), sizeof reading->text);
-    }
-    pthread_mutex_unlock(&reading->lock);
-    status_clear(); // the thread may live on, and fail for another cause
-}
-
-hsort_status disk_reading_end(struct disk_reading *reading)
-{
-    pthread_mutex_destroy(&reading->lock);
-    return reading->status == HSORT_OK ? HSORT_OK : status_fail(reading->status, "%s", reading->text);
-}
 
 int disk_look_threads(const struct disk_look *look, size_t bytes)
 {
@@ -151,7 +133,7 @@ static hsort_status read_samples_of(const struct samples *s, int64_t run)
 static hsort_status read_samples(struct samples *s)
 {
     const int64_t parts = s->look->plan->parts;
-    struct disk_reading reading = DISK_READING;
+    struct thread_failures failures;
     int64_t all = 0;
     for (int64_t run = 0; run < parts; run++) {
         s->first[run] = all;
@@ -162,10 +144,11 @@ static hsort_status read_samples(struct samples *s)
     if (!s->code)
         return status_fail(HSORT_HOST_MEMORY, "no memory for %lld keys of runs", (long long)all);
     const int threads = disk_look_threads(s->look, s->alone ? s->keys.bytes : PIECE_BYTES);
+    thread_failures_begin(&failures);
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t run = 0; run < parts; run++)
-        disk_reading_note(&reading, read_samples_of(s, run));
-    return disk_reading_end(&reading);
+        thread_failures_note(&failures, read_samples_of(s, run));
+    return thread_failures_end(&failures);
 }
 
 static key_code code_of_sample(const void *samples, int64_t cut, int64_t run, int64_t i)

@@ -3,7 +3,6 @@
 #ifndef DISK_LOOK_H
 #define DISK_LOOK_H
 
-#include <pthread.h>
 #include "mpi/exchange/run_cuts.h"
 #include "src/library/pass_sort.h"
 #include "src/library/run_store.h"
@@ -15,18 +14,6 @@ struct disk_look {
     size_t bytes; /* of memory: half for what is kept, half for what threads read */
     int threads;
 };
-
-/* Several threads read; the first failure is kept with its text. */
-struct disk_reading {
-    pthread_mutex_t lock;
-    hsort_status status;
-    char text[STATUS_TEXT_BYTES];
-};
-
-#define DISK_READING ((struct disk_reading){.lock = PTHREAD_MUTEX_INITIALIZER, .status = HSORT_OK})
-
-void disk_reading_note(struct disk_reading *reading, hsort_status status); /* any thread */
-hsort_status disk_reading_end(struct disk_reading *reading);
 
 /* How many threads read, each with `bytes` of its own. Pure. */
 int disk_look_threads(const struct disk_look *look, size_t bytes);

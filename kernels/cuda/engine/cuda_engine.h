@@ -117,7 +117,8 @@ hsort_status cuda_check(cudaError_t error, const char *call);
 #define TRY_LAUNCH(kernel) TRY(cuda_check(cudaGetLastError(), "launch of " kernel))
 
 /* For tests: treat the engine's device from here on as one whose blocks can have `block_bytes` of shared memory. A kernel that asks
- * for more is refused, as it would be on such a device. */
+ * for more is refused, as it would be on such a device. launches_apart: also as one before Hopper, on which no kernel waits where it
+ * will run. */
 static inline void cuda_pretend(struct cuda_engine *engine, int block_bytes, bool launches_apart)
 {
     engine->block_bytes = block_bytes;

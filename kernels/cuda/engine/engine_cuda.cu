@@ -229,7 +229,7 @@ static hsort_status engine_stream_wait_caller(struct engine *base, void *stream)
     // If that work is done already, no event is needed, and a kernel that waits for an event starts later.
     if (cudaStreamQuery((cudaStream_t)stream) == cudaSuccess)
         return HSORT_OK;
-    cudaGetLastError(); // "not ready", or an error that the next call reports
+    cudaGetLastError(); // of an error, which the next call reports; CUDA does not remember "not ready" as one
     TRY_CUDA(cudaEventRecord(engine->followed, (cudaStream_t)stream));
     TRY_CUDA(cudaStreamWaitEvent(engine->streams[STREAM_WORK], engine->followed, 0));
     return HSORT_OK;

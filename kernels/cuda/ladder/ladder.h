@@ -22,8 +22,9 @@
 // clang-format on
 
 /* What a rung sorts: codes, ascending, with or without a value each that travels along. Everything is in engine memory;
- * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types,
- * without values: ladder_sort() encodes and decodes them for the rungs that take codes only. */
+ * arrays are aligned to the size of their elements only. With `raw`, as engine.h says, keys of other types:
+ * ladder_sort() encodes and decodes them, except bare keys for the rungs that take these as they are. rung_7_onesweep()
+ * itself takes them beside values, too. */
 struct sort_args {
     int key_bytes;                     /* 4 or 8; 16 where rung_is_wide(), without values */
     int value_bytes;                   /* 0: no values; 4 beside keys of 4 bytes; 4 or 8 beside keys of 8, for rung 7 beside all keys */
@@ -34,7 +35,7 @@ struct sort_args {
                                  `values`; NULL: it reads `values` */
     int64_t *positions;       /* [count] rung 7 only, or NULL: values are 0 .. count - 1. The first pass makes them; they are in
                                  `values` on the way, and end here */
-    const struct raw_keys *raw;        /* NULL: keys are codes. Bare keys may be others; for rung 7 keys with values, too */
+    const struct raw_keys *raw;        /* NULL: keys are codes */
     void *workspace;                   /* [as rung_N_NAME_workspace() says] aligned to 256 bytes */
     void *sorted_keys, *sorted_values; /* set to whichever of the above will hold the result, or to positions */
 };

@@ -38,10 +38,9 @@
  * Source   Green, McColl, Bader, "GPU merge path: a GPU merging algorithm", 2012. */
 #include "kernels/cuda/merge/merge.cuh"
 
-enum {
-    PIECES =
-        4 /* tiles that a block knows at a time: the one it merges, the one it loads, the one it looks for */
-};
+/* Places for what a block knows of its tiles: the one it merges, the one it loads, and the one it looks for. A power of two, by which
+ * numbers of tiles are divided quickly. */
+enum { PIECES = 4 };
 
 template <typename K>
 struct two_runs {

@@ -6,7 +6,7 @@
  *
  * Each level goes from one half to the other, because its buckets have no room to spare. A bucket that no block can sort stays where it
  * lies, and is a segment of another level, which goes the other way and splits it into parts of its exact range. So there are at most
- * two more levels than a key has bytes. Elements of a bucket of one value are copied, not sorted.
+ * twelve more levels for keys of 8 bytes, and seven for keys of 4 (msd.cu). Elements of a bucket of one value are copied, not sorted.
  *
  * If values are the positions of the keys, they are made in the first load, have 4 bytes on the way, and 8 in the end.
  *

@@ -283,6 +283,25 @@ static void check_limit()
     cases++;
 }
 
+/* The variables of kernels must take no more shared memory than fits_class() leaves for them. */
+template <typename K>
+static void check_own_bytes()
+{
+    typedef class_sizes<K, MSD_227> sizes;
+    cudaFuncAttributes sort, split;
+    device_scope scope(engine);
+    MUST(cuda_check(cudaFuncGetAttributes(&sort, rest_kernel<typename sizes::huge, K, struct coding, K>),
+                    "a block sort"));
+    MUST(cuda_check(cudaFuncGetAttributes(&split, make_splits_kernel<typename sizes::sample, K>), "a split"));
+    CHECK(sort.sharedSizeBytes <= (size_t)SORT_OWN_BYTES<K>,
+          "keys of %d bytes: variables beside a block sort take %zu bytes, not %d", (int)sizeof(K),
+          sort.sharedSizeBytes, SORT_OWN_BYTES<K>);
+    CHECK(split.sharedSizeBytes <= (size_t)SPLIT_OWN_BYTES<K>,
+          "keys of %d bytes: variables beside a split take %zu bytes, not %d", (int)sizeof(K),
+          split.sharedSizeBytes, SPLIT_OWN_BYTES<K>);
+    cases++;
+}
+
 int main(int argc, char **argv)
 {
     struct cuda_device device;
@@ -306,6 +325,9 @@ int main(int argc, char **argv)
     for (void **there : {&given_there, &result_there, &split_there, &counts_there})
         MUST(ops->alloc(&engine->base, BUFFER_BYTES, there));
     check_limit();
+    check_own_bytes<uint32_t>();
+    check_own_bytes<uint64_t>();
+    check_own_bytes<uint128>();
     check_all_tile_runs(&seed);
     check_sizes<uint32_t>(&seed);
     check_sizes<uint64_t>(&seed);

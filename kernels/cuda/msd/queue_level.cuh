@@ -41,18 +41,23 @@ struct class_sizes {
     using most = typename std::conditional<WAY == LEVEL_LARGE_BUCKETS, large, usual>::type;
 };
 
+/* The most bytes of shared memory that the variables of a kernel take beside a block sort, and beside the split of a sample. */
+template <typename K>
+constexpr int SORT_OWN_BYTES = by_width<K>(5 << 9, 5 << 9, 4 << 10);
+template <typename K>
+constexpr int SPLIT_OWN_BYTES = by_width<K>(8 << 10, 8 << 10, 9 << 10);
+
 /* Do all these sizes fit into shared memory, beside the variables that kernels have there? */
 template <typename K, int CLASS>
 constexpr bool fits_class()
 {
-    enum { SORT_OWN_BYTES = 5 << 9, SPLIT_OWN_BYTES = 8 << 10 };
     typedef class_sizes<K, CLASS> sizes;
     constexpr int all[] = {(int)(sizeof(scatter_tile<K, sizes::SCATTER_KEYS>) + sizeof(scatter_words<K>) +
                                  sizeof(cut_regions<sizes::REGIONS>)),
-                           block_sort_bytes<typename sizes::usual, K>() + SORT_OWN_BYTES,
-                           block_sort_bytes<typename sizes::large, K>() + SORT_OWN_BYTES,
-                           block_sort_bytes<typename sizes::huge, K>() + SORT_OWN_BYTES,
-                           block_sort_bytes<typename sizes::sample, K>() + SPLIT_OWN_BYTES};
+                           block_sort_bytes<typename sizes::usual, K>() + SORT_OWN_BYTES<K>,
+                           block_sort_bytes<typename sizes::large, K>() + SORT_OWN_BYTES<K>,
+                           block_sort_bytes<typename sizes::huge, K>() + SORT_OWN_BYTES<K>,
+                           block_sort_bytes<typename sizes::sample, K>() + SPLIT_OWN_BYTES<K>};
     for (int bytes : all) {
         if (bytes > MSD_BLOCK_BYTES[CLASS])
             return false;

@@ -321,7 +321,7 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
         struct level_input input = {};
         struct value_fills<K> fills = {};
         const struct level_tables<K> level = tables_of_pieces<K>(workspace, settled);
-        int64_t scratch_used = 0, place = (int64_t)((uintptr_t)out / sizeof(K)), keys;
+        int64_t place = (int64_t)((uintptr_t)out / sizeof(K)), keys;
         for (int i = 0, end; i < count; i = end, place += keys) {
             K value;
             for (keys = 0, end = i; end < count && pieces[end].region == pieces[i].region; end++)
@@ -330,17 +330,13 @@ static hsort_status cuda_sort_regions(struct engine *base, int key_bytes, const 
                 TRY(add_fill(engine, raw, (uint64_t)place, keys, value, &fills));
                 continue;
             }
-            if (input.segments.count == LEVEL_SEGMENTS) {
-                TRY(queue_regions(engine, input, raw, level, (K *)scratch + scratch_used));
-                scratch_used += input.scratch;
-                input = {};
-            }
             add_segment(&input, keys, place, -1);
             for (int piece = i; piece < end; piece++)
                 add_piece(&input, pieces[piece].keys, pieces[piece].count, tile_keys<K>(engine));
         }
+        static_assert((int)ENGINE_PIECES_MAX <= (int)LEVEL_SEGMENTS, "all pieces are a level");
         TRY(queue_fills(engine, raw, fills));
-        return queue_regions(engine, input, raw, level, (K *)scratch + scratch_used);
+        return queue_regions(engine, input, raw, level, (K *)scratch);
     });
 }
 

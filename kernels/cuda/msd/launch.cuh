@@ -9,8 +9,8 @@
  * Every thread of a kernel that is launched this way calls wait_for_kernels_before() before it touches global memory or ends. Everything
  * that was queued before is then done, because the kernel before has waited in its turn. Ordinary launches and copies may come before or
  * behind. Two kernels run beside the one before them instead: usual_kernel() of buckets.cuh, and scatter_kernel() of level.cuh if it is
- * told to. Their last block waits in the end, for the sake of the kernels behind. And before onesweep_kernel() waits, it reads what its
- * first pass has already waited for. */
+ * told to. Their last block waits in the end, for the sake of the kernels behind. And before onesweep_kernel() waits, it takes a ticket of
+ * its own pass and reads what the first pass has already waited for. */
 #ifndef LAUNCH_CUH
 #define LAUNCH_CUH
 

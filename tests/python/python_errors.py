@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import warnings
+import weakref
 
 import numpy as np
 from mpi4py import MPI
@@ -278,6 +279,18 @@ def run_older_library(ranks):
     ranks.expect("the library's name", "libhypersort.so" in error.text, error.text)
 
 
+def run_memory(ranks):
+    """An error that was handled keeps no array, even if nobody collects garbage: who lacks memory gives it back at once."""
+    gc.disable()
+    for name, wrong, more in ("two dimensions", KEYS.reshape(4, 10), {}), ("no memory", KEYS, {"out_count": 1 << 55}):
+        given = wrong.copy()
+        seen = weakref.ref(given)
+        ranks.expect(f"an error for {name}", raised(lambda a: hypersort.sort(a, **more), given) is not None)
+        del given
+        ranks.expect(f"the array is free after {name}", seen() is None)
+    gc.enable()
+
+
 def next_number(comm):
     """Of the next communicator as Fortran knows it: another one if one was left behind."""
     made = comm.Dup()
@@ -408,6 +421,7 @@ def main():
     signal.alarm(240)
     ranks = Ranks(0)
     run_errors(ranks)
+    run_memory(ranks)
     run_older_library(ranks)
     run_contexts(ranks)
     run_functions(ranks)

@@ -59,5 +59,8 @@ def together(comm: MPI.Intracomm, prepare: Callable[[], Tuple[str, T]]) -> T:
     state = np.array([failure is not None, digest, -digest], np.int64)
     comm.Allreduce(MPI.IN_PLACE, state, op=MPI.MAX)
     if state[0] or state[1] != -state[2]:
-        raise _explain(comm, words, failure) from failure
+        try:
+            raise _explain(comm, words, failure) from failure
+        finally:
+            failure = None  # its traceback has this frame: as a circle they would keep the caller's arrays for long
     return work

@@ -168,6 +168,14 @@ def _taken(a: Any, name: str) -> Any:
     return a if _is_foreign(a) else _as_numpy(a, name)
 
 
+def length_of(a: Any, name: str) -> int:
+    """How many elements an array has, or what one is made of."""
+    try:
+        return len(a)
+    except TypeError:
+        raise TypeError(f"{name} has no length") from None
+
+
 def dtype_words(dtype: Any) -> str:
     """A dtype in words, the same for all libraries: torch.int64 is int64."""
     return str(dtype).replace("torch.", "")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _records
 from ._abi import FIELDS_MAX
 from ._arrays import (
-    aligned_output, check_like, output, read_elements, read_index, read_keys, refuse_overlap, written, written_keys,
+    aligned_output, check_like, length_of, output, read_elements, read_index, read_keys, refuse_overlap, written,
+    written_keys,
 )  # fmt: skip
 from ._context import Context, Count
 from ._records import Order, field_array
@@ -23,7 +24,7 @@ class Moves(Context):
 
     def sort(self, a: Any, *, descending: bool = False, out: Any = None, out_count: Count = None) -> Any:
         """As hypersort.sort()."""
-        count = self._out_count(lambda: len(a), out_count)
+        count = self._out_count(lambda: length_of(a, "a"), out_count)
 
         def prepare() -> Tuple[Any, ...]:
             keys = read_keys(a, "a")
@@ -57,7 +58,7 @@ class Moves(Context):
 
     def argsort(self, a: Any, *, descending: bool = False, out: Any = None, out_count: Count = None) -> Any:
         """As hypersort.argsort()."""
-        return self._argsort(a, descending, out, self._out_count(lambda: len(a), out_count), False)[0].source
+        return self._argsort(a, descending, out, self._out_count(lambda: length_of(a, "a"), out_count), False)[0].source
 
     def _argsort(self, a: Any, descending: bool, out: Any, count: Optional[int], with_keys: bool) -> Any:
         """The index, and the keys in order or None."""
@@ -80,15 +81,13 @@ class Moves(Context):
         out_count: Count = None,
     ) -> Any:  # fmt: skip
         """As hypersort.argsort_columns()."""
-        count = self._out_count(lambda: len(columns[0]), out_count)
+        count = self._out_count(lambda: length_of(columns[0], "column 0") if len(columns) else 0, out_count)
 
         def prepare() -> Tuple[Any, ...]:
             arrays = [read_elements(column, f"column {i}") for i, column in enumerate(columns)]
             if not 1 <= len(arrays) <= FIELDS_MAX:
                 raise ValueError(f"{len(arrays)} columns; 1 to {FIELDS_MAX} are allowed")
-            turned = [descending] * len(arrays) if isinstance(descending, (bool, np.bool_)) else list(descending)
-            if len(turned) != len(arrays):
-                raise ValueError(f"{len(arrays)} columns, but descending has {len(turned)} values")
+            turned = _directions(descending, len(arrays))
             if len({array.count for array in arrays}) != 1:
                 raise ValueError(f"columns of different lengths: {[array.count for array in arrays]}")
             fields = [_records.column_field(array, bool(turned[i]), i) for i, array in enumerate(arrays)]
@@ -109,7 +108,7 @@ class Moves(Context):
         self, keys: Any, *values: Any, descending: bool = False, out_count: Count = None
     ) -> Tuple[Any, ...]:
         """As hypersort.sort_by_key()."""
-        count = self._out_count(lambda: len(keys), out_count)
+        count = self._out_count(lambda: length_of(keys, "keys"), out_count)
         if len(values) == 1:
             return self._sort_pairs(keys, values[0], descending, count)
         self._together("sort_by_key()", lambda: self._same_lengths(keys, values))
@@ -119,8 +118,9 @@ class Moves(Context):
     @staticmethod
     def _same_lengths(keys: Any, values: Sequence[Any]) -> Tuple[str]:
         for i, value in enumerate(values):
-            if len(value) != len(keys):
-                raise ValueError(f"{len(keys)} keys, but values {i} has {len(value)}")
+            count, beside = length_of(keys, "keys"), length_of(value, f"values {i}")
+            if beside != count:
+                raise ValueError(f"{count} keys, but values {i} has {beside}")
         return (f"{len(values)} arrays of values",)
 
     def _sort_pairs(self, a: Any, b: Any, descending: bool, count: Optional[int]) -> Tuple[Any, Any]:
@@ -154,7 +154,7 @@ class Moves(Context):
 
     def sort_records(self, a: Any, order: Order = None, *, out: Any = None, out_count: Count = None) -> Any:
         """As hypersort.sort_records()."""
-        count = self._out_count(lambda: len(a), out_count)
+        count = self._out_count(lambda: length_of(a, "a"), out_count)
 
         def prepare() -> Tuple[Any, ...]:
             records = read_elements(a, "a")
@@ -211,3 +211,16 @@ class Moves(Context):
         target, places, elements, stream = self._together("put()", prepare)
         self._call("hsort_scatter", elements.pointer, elements.count, elements.element_bytes, places.pointer,
                    target.pointer, target.count, stream)  # fmt: skip
+
+
+def _directions(descending: Any, count: int) -> List[Any]:
+    """Whether each of so many columns is descending."""
+    if isinstance(descending, (int, np.bool_, np.integer)):
+        return [descending] * count
+    try:
+        turned = list(descending)
+    except TypeError:
+        raise TypeError(f"descending is {descending!r}, no bool, and not one for each column") from None
+    if len(turned) != count:
+        raise ValueError(f"{count} columns, but descending has {len(turned)} values")
+    return turned

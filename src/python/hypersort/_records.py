@@ -61,12 +61,23 @@ def make_field(dtype: np.dtype, offset: int, descending: bool, name: str) -> Fie
     return Field(offset, key.code, descending, 0, 0 if dtype.isnative else 1)
 
 
+def _names_of(dtype: np.dtype, order: Order) -> List[str]:
+    """The names of an order, with what says that a field is descending."""
+    try:
+        names = list(dtype.names or () if order is None else [order] if isinstance(order, str) else order)
+    except TypeError:
+        names = [order]
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"order is {order!r}, neither the name of a field nor a sequence of names")
+    return names
+
+
 def read_order(records: np.ndarray, order: Order) -> Tuple[List[Field], str]:
     """The fields of an order, and the order in words. None: all fields, as they are declared."""
     dtype = records.dtype
     if dtype.names is None:
         raise TypeError(f"records of the dtype {dtype}: they have no fields")
-    names = list(dtype.names) if order is None else [order] if isinstance(order, str) else list(order)
+    names = _names_of(dtype, order)
     if not 1 <= len(names) <= FIELDS_MAX:
         raise ValueError(f"order has {len(names)} fields; 1 to {FIELDS_MAX} are allowed")
     fields = []

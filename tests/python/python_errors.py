@@ -154,6 +154,7 @@ WRONG = [
     ("places that differ", lambda p: hypersort.select(KEYS, p), 3, 4, "differently"),
     ("places of no keys on one rank", lambda p: hypersort.select(KEYS[:0], p), [], [0], "differently"),
     ("a place beyond 63 bits", lambda p: hypersort.select(KEYS, p), 3, np.uint64(2**64 - 1), "beyond 63 bits"),
+    ("the first place beyond 63 bits", lambda p: hypersort.select(KEYS, p), 3, 1 << 63, "position 9223372036854775808 is beyond"),
     ("a place too large", lambda p: hypersort.select(KEYS, p), 10**6, 10**6, "no position 1000000: "),
     ("a place too far from the end", lambda p: hypersort.select(KEYS, p), [-1, -(10**6)], [-1, -(10**6)], "no position -1000000: "),
     ("places of floats", lambda p: hypersort.select(KEYS, p), 3, 2.5, "not an integer type"),

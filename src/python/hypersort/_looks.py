@@ -61,7 +61,7 @@ class Looks(Context):
             wanted = np.asarray(positions)
             if wanted.size and wanted.dtype.kind not in "iu":
                 raise TypeError(f"positions have the dtype {wanted.dtype}, which is not an integer type")
-            if wanted.size and wanted.max() > np.iinfo(np.int64).max:
+            if wanted.size and int(wanted.max()) > np.iinfo(np.int64).max:
                 raise ValueError(f"position {wanted.max()} is beyond 63 bits")
             wanted = wanted.astype(np.int64)
             selected = keys.empty(wanted.size, on_host=True)

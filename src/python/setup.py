@@ -28,4 +28,5 @@ class BuildPy(build_py):
         built.write_text(f'VERSION = "{read_version()}"\nLIBRARY = ""\n')
 
 
-setup(version=read_version(), cmdclass={"build_py": BuildPy})
+# The licence is said here because no form of it in pyproject.toml suits setuptools before 77 as well as after 2026.
+setup(version=read_version(), license="BSD-3-Clause", cmdclass={"build_py": BuildPy})

@@ -82,15 +82,17 @@ said=$(PYTHONPATH=$SOURCE/src/python "$python" -c "import sys; sys.prefix = '$wo
 import hypersort; print(*hypersort.sort([3, 1, 2]))" 2>&1)
 [ "$said" = "1 2 3" ] || fail "a library in Python's prefix: $said"
 # By pip, from the tree, with the library in HYPERSORT_LIBRARY or beside the package.
-if "$python" -c 'import setuptools, pip; assert int(setuptools.__version__.split(".")[0]) >= 61' 2>/dev/null; then
+if "$python" -c 'import setuptools, pip; assert int(setuptools.__version__.split(".")[0]) >= 62' 2>/dev/null; then
     mkdir "$work/src" && cp -r "$SOURCE/src/python" "$SOURCE/src/hypersort.h" "$work/src" # pip builds in the tree
-    PYTHONPATH='' "$python" -m pip -q install --no-build-isolation --no-deps --no-index --no-compile --target "$work/pip" \
+    PYTHONPATH='' "$python" -m pip -v install --no-build-isolation --no-deps --no-index --no-compile --target "$work/pip" \
         "$work/src/python" >"$work/log" 2>&1 || fail "pip install: $(cat "$work/log")"
+    # What is deprecated is an error in some later version, which pip would fetch.
+    ! grep -A 9 SetuptoolsDeprecationWarning "$work/log" || fail "pip install: setuptools deprecates something"
     HYPERSORT_LIBRARY=$library installed "$work/pip"
     ln -s "$library" "$work/pip/hypersort/$(readlink "$library")"
     installed "$work/pip"
 else
-    echo "left out: pip install, as $python has no pip, or no setuptools of 61 or later"
+    echo "left out: pip install, as $python has no pip, or no setuptools of 62 or later"
 fi
 
 echo "$failures failures"

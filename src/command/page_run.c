@@ -173,7 +173,7 @@ static void fact_rate(struct page *page, const struct json_value *run)
     const double rate = number_of(run, "gkeys_per_s") * 1e9, count = number_of(run, "keys");
     if (rate <= 0 || count <= 0)
         return;
-    snprintf(text, sizeof text, "%s, %s, without reading and writing", report_figure(rate, "keys/s", keys),
+    snprintf(text, sizeof text, "%s, %s, with reading and writing", report_figure(rate, "keys/s", keys),
              report_figure(rate * bytes_of(run) / count, "B/s", bytes));
     fact(page, "rate", text);
 }

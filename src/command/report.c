@@ -153,7 +153,7 @@ static void list_phases(const struct sort_report *report, struct phase_time *tim
     *times = (struct phase_time){"verify", report->verify_seconds};
 }
 
-/* The rate of the whole of hsort_sort(), from h2d to d2h. */
+/* The rate of the whole call of the library, which also takes its memory, reads the files, and writes all but the commit. */
 static double keys_per_second(const struct sort_report *report)
 {
     return report->stats.total_seconds > 0 ? (double)report->stats.keys / report->stats.total_seconds : 0;
@@ -242,7 +242,7 @@ hsort_status report_sort(const struct sort_report *report, bool json)
         report_phase(times[phase].name, times[phase].seconds);
     report_moved(&report->stats, (int64_t)hsort_type_bytes(report->type));
     if (rate > 0)
-        printf("rate         %s, %s, h2d to d2h\n", report_figure(rate, "keys/s", text),
+        printf("rate         %s, %s, with reading and writing\n", report_figure(rate, "keys/s", text),
                report_figure(rate * key_bytes, "B/s", bytes));
     if (report->verified)
         printf("verified     %s, %s, %s\n", report->sorted ? "in order" : "NOT IN ORDER",

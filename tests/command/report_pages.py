@@ -124,7 +124,8 @@ def wrong_facts(root, run):
         yield f"the size is {facts['size']}"
     if run.get("gkeys_per_s") and run.get("keys"):
         rates = facts["rate"].split(", ")
-        if not is_near(rates[0], run["gkeys_per_s"] * 1e9, figures_of("keys/s")) or not is_near(
+        if rates[2:] != ["with reading and writing"] or not is_near(
+                rates[0], run["gkeys_per_s"] * 1e9, figures_of("keys/s")) or not is_near(
                 rates[1], run["gkeys_per_s"] * 1e9 * run["bytes"] / run["keys"], figures_of("B/s")):  # fmt: skip
             yield f"the rate is {facts['rate']}"
     if run.get("passes") == 2 and f"{run['runs']} sorted runs, {run['segments']} segments" not in facts.get("passes", ""):

@@ -54,7 +54,7 @@ static hsort_status take_input(struct bench_plan *plan, int i, const char *word)
     memset(input, 0, sizeof *input);
     snprintf(input->word, sizeof input->word, "%s", word);
     if (strncmp(word, many, strlen(many)) != 0)
-        return input_parse(word, &input->input);
+        return input_parse_option("--inputs", word, &input->input);
     if (!number_parse(word + strlen(many), true, 1000000, &number) || number == 0)
         return status_fail(HSORT_ARGUMENT, "--inputs: '%s': the number of mixtures is from 1 to 1000000",
                            word);

@@ -39,12 +39,7 @@ static hsort_status parse_field(struct gen_run *run)
         return status_fail(HSORT_ARGUMENT,
                            "--key: '%.128s': gen makes the numbers of one field, @OFFSET:TYPE", options->key);
     run->input = (struct input){.type = run->field.type, .seed = options->seed, .count = options->count};
-    if (input_parse(options->distribution, &run->input) == HSORT_OK)
-        return HSORT_OK;
-    char cause[STATUS_TEXT_BYTES];
-    strcpy(cause, status_text());
-    status_clear();
-    return status_fail(HSORT_ARGUMENT, "--dist: %.400s", cause);
+    return input_parse_option("--dist", options->distribution, &run->input);
 }
 
 /* Collective over the node. */

@@ -70,3 +70,13 @@ hsort_status input_parse(const char *text, struct input *input)
     input->parameter = number ? (int)value : distributions[d].without;
     return HSORT_OK;
 }
+
+hsort_status input_parse_option(const char *option, const char *text, struct input *input)
+{
+    if (input_parse(text, input) == HSORT_OK)
+        return HSORT_OK;
+    char cause[STATUS_TEXT_BYTES];
+    strcpy(cause, status_text());
+    status_clear();
+    return status_fail(HSORT_ARGUMENT, "%s: %.400s", option, cause);
+}

@@ -14,6 +14,9 @@ extern "C" {
  * Errors   HSORT_ARGUMENT: unknown word; number missing, not wanted or out of range. The text lists the words. */
 hsort_status input_parse(const char *text, struct input *input);
 
+/* The same; the text of an error begins with the option that has this value. */
+hsort_status input_parse_option(const char *option, const char *text, struct input *input);
+
 /* keys [count] = keys first .. first + count - 1 of the input, in the type's own bits. Not collective; uses
  * OpenMP. */
 void input_fill(const struct input *input, int64_t first, int64_t count, void *keys);

@@ -152,11 +152,11 @@ bad_lists()
     refused 0 2 "--inputs: '|words of at most 31 letters" bench --inputs "uniform,$(printf %0100d 0)"
     refused 0 2 "--types: '|words of at most 31 letters" bench --types "$(printf %032d 0)"
     refused 3 2 "--types: 'u24' is not one of u32|(did you mean u64?)" bench --types u32,u24
-    refused 3 2 "'gaus' is not a distribution|mixture:N" bench --inputs uniform,gaus
+    refused 3 2 "--inputs: 'gaus' is not a distribution|mixture:N" bench --inputs uniform,gaus
     refused 0 2 "'mixtures:0'" bench --inputs mixtures:0
     refused 0 2 "'mixtures:x'" bench --inputs mixtures:x
     refused 0 2 "'mixtures:1000001'" bench --inputs mixtures:1000001
-    refused 0 2 "'narrow:65'|from 1 to 64" bench --inputs narrow:65
+    refused 0 2 "--inputs: 'narrow:65'|from 1 to 64" bench --inputs narrow:65
     refused 3 2 "--memory: 'host' is not one of device" bench --memory host
     refused 0 2 "--memory: 'mallok' is not one of |(did you mean malloc?)" bench --memory mallok
     refused 3 4 "--memory device: the engine host" bench --engine host --memory malloc,device

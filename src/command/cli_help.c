@@ -114,7 +114,9 @@ static void print_key_words(void)
 
 const char *const cli_notes[CLI_COMMANDS] = {
     [CLI_GEN] = "hypersort gen -n 64M --type f64 -o keys.npy\n"
-                "  hypersort gen -n 1M --record 24 --key @0:u64 -o records.bin\n",
+                "  hypersort gen -n 1M --record 24 --key @0:u64 -o records.bin\n"
+                "\nRecords have one KEY, @OFFSET:TYPE of numbers, which follow DIST; their other bytes are a hash of their\n"
+                "positions. (With --format gensort they are those of the sort benchmarks, and have neither KEY nor DIST.)\n",
     [CLI_SORT] =
         "mpirun -n 4 hypersort sort keys.npy -o sorted.npy --verify\n"
         "  mpirun -n 8 hypersort sort keys.bin --type u32 -r -o sorted.bin\n"

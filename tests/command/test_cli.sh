@@ -220,6 +220,8 @@ good_texts()
         fi
         [ "$(grep -c '^usage: .*hypersort '"$command" "$work.out")" = 1 ] || fail "$command --help"
     done
+    ok 0 gen --help
+    grep -q '^Records have one KEY, @OFFSET:TYPE of numbers' "$work.out" || fail "gen --help does not say which KEY it takes"
     ok 3 --help
     [ "$(grep -c '^usage: ' "$work.out")" = 1 ] || fail "--help"
     local help

@@ -140,7 +140,8 @@ int main(int argc, char **argv)
     int provided, rank, size, task = 0;
     struct cli_options options;
     open_standard_files();
-    signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of write(), to be reported as one
+    signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of write(), to be reported as one,
+    signal(SIGXFSZ, SIG_IGN); // and so is a limit on the size of files, as a full disk is
     const hsort_status parsed = cli_parse(argc, argv, &options);
     const bool alone = !launch_is_launched() || options.page != CLI_NO_PAGE; // pages: a build may run in a job
     if (alone && (parsed != HSORT_OK || options.help || options.version))

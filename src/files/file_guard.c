@@ -5,9 +5,8 @@
 #include <unistd.h>
 #include "src/files/file.h"
 
-/* The first FILE_STOP_SIGNALS ask a run with a checkpoint to stop: they are stop.h's then. SIGXFSZ is here to be
- * ignored: a file size limit shall be an error of the write, as a full disk is. */
-static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGQUIT, SIGUSR2, SIGXCPU, SIGXFSZ};
+/* The first FILE_STOP_SIGNALS ask a run with a checkpoint to stop: they are stop.h's then. */
+static const int guarded_signals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGQUIT, SIGUSR2, SIGXCPU};
 enum { GUARDED_SIGNALS = sizeof guarded_signals / sizeof *guarded_signals };
 
 static struct {
@@ -50,8 +49,6 @@ void file_guard_begin(int guard, const char *temporary, int first)
     for (int i = first; i < GUARDED_SIGNALS; i++) {
         struct sigaction action = {.sa_handler = remove_and_stop, .sa_flags = SA_RESETHAND};
         sigemptyset(&action.sa_mask);
-        if (guarded_signals[i] == SIGXFSZ)
-            action.sa_handler = SIG_IGN;
         sigaction(guarded_signals[i], NULL, &actions.previous[i]);
         // A signal that nohup made the process ignore stays ignored.
         if (actions.previous[i].sa_handler != SIG_IGN)

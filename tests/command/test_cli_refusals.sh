@@ -566,6 +566,11 @@ bad_stdout()
     if [ "$(cat "$work.out")" != 3 ] || ! grep -q 'standard output: Broken pipe' "$work.err"; then
         fail "--help into a closed pipe"
     fi
+    # A shell that may write files of 2 KiB: less than this text takes.
+    code=0
+    (ulimit -f 2 && exec "$HYPERSORT" sort --help) >help.txt 2>/dev/null || code=$?
+    [ "$code" = 3 ] || fail "--help into a file that may not be so long: exit code $code"
+    rm help.txt
 }
 
 # A sort that sorts wrongly, to see that --verify notices: tests/command/broken_sort.c says how it breaks them.

@@ -233,6 +233,11 @@ disks()
     : >file
     refused 0 3 "file: no file can be made there: Not a directory" info --disk file --engine host
     refused 0 2 "unknown option '--disk'" sort file -o out --disk .
+    code=0
+    (ulimit -f 16384 && exec "$HYPERSORT" info --disk there --engine host) >"$work.out" 2>"$work.err" || code=$?
+    if [ "$code" != 3 ] || ! grep -q 'there: cannot reserve .* bytes: File too large$' "$work.err" || [ -n "$(ls -A there)" ]; then
+        fail "files that may not be so long: exit code $code"
+    fi
     [ -z "$small" ] || umount small
 }
 

@@ -76,7 +76,9 @@ void report_stale(struct comm *comm, const struct file_out *file)
     if (found > 1)
         snprintf(more, sizeof more, ", and %lld of other ranks,", (long long)found - 1);
     snprintf(text, sizeof text,
-             "%.380s%s was left by a run that was killed, unless one still writes it: remove it", name, more);
+             "%.340s%s was left by a run that was killed or stopped, unless one still writes it: remove it "
+             "if none is to go on with it",
+             name, more);
     report_error(text);
 }
 

@@ -185,7 +185,7 @@ hsort_status file_resume(struct comm *comm, const struct file_target *target, co
 hsort_status file_read_back_at(const struct file_out *file, int64_t at, size_t bytes, void *to);
 
 /* Find a temporary file of the same output that is not this one: name [PATH_MAX] = its path, or "" if there is
- * none. Either a run that was killed left it, or another run is writing it; the two cannot be told apart.
+ * none. Either a run that was killed or stopped left it, or another run is writing it; these cannot be told apart.
  * Not collective. */
 void file_find_stale(const struct file_out *file, char *name);
 

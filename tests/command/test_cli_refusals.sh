@@ -351,7 +351,7 @@ stale_part()
         # shellcheck disable=SC2086  # two words and more
         run 3 $command -o $'out\n'
         if [ "$code" != 0 ] || [ "$(wc -l <"$work.err")" != 1 ] || [ "$(cat "$stale")" != left ] ||
-            ! grep -q '^hypersort: out?.hypersort-1-000000002.part was left by a run that was killed' "$work.err"; then
+            ! grep -q '^hypersort: out?.hypersort-1-000000002.part was left by a run that was killed or stopped, .*: remove it if none is to go on with it$' "$work.err"; then
             fail "$command beside a temporary that was left: exit code $code"
         fi
     done

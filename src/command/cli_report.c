@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "src/command/cli.h"
@@ -16,12 +16,13 @@
 
 /* A file in memory, and the value that it holds. */
 struct json_file {
-    char *text; /* [bytes] mapped, or NULL */
+    char *text; /* [bytes], or NULL */
     size_t bytes;
     struct json_value value;
 };
 
-static hsort_status map_json(const char *path, int file, struct json_file *json)
+/* Read all of the file, which is not mapped: a mapped file that is cut short meanwhile ends the process by a signal. */
+static hsort_status load_json(const char *path, int file, struct json_file *json)
 {
     struct stat there;
     if (fstat(file, &there) != 0)
@@ -31,11 +32,10 @@ static hsort_status map_json(const char *path, int file, struct json_file *json)
     if (there.st_size == 0)
         return status_fail(HSORT_FORMAT, "%s: is empty", path);
     json->bytes = (size_t)there.st_size;
-    json->text = mmap(NULL, json->bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    if (json->text != MAP_FAILED)
-        return HSORT_OK;
-    json->text = NULL;
-    return status_fail(HSORT_IO, "%s: cannot be read: %s", path, strerror(errno));
+    json->text = malloc(json->bytes);
+    if (!json->text)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory to read it", path);
+    return block_read_cached(path, file, 0, json->bytes, json->text);
 }
 
 static int line_of(const char *text, size_t where)
@@ -52,7 +52,7 @@ static hsort_status read_json(const char *path, struct json_file *json)
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return status_fail(HSORT_IO, "%s: cannot open: %s", path, strerror(errno));
-    const hsort_status status = map_json(path, file, json);
+    const hsort_status status = load_json(path, file, json);
     close(file);
     if (status != HSORT_OK)
         return status;
@@ -60,12 +60,6 @@ static hsort_status read_json(const char *path, struct json_file *json)
     return json->value.kind != JSON_NONE ? HSORT_OK
                                          : status_fail(HSORT_FORMAT, "%s: is not JSON, by line %d, byte %zu",
                                                        path, line_of(json->text, where), where);
-}
-
-static void close_json(struct json_file *json)
-{
-    if (json->text)
-        munmap(json->text, json->bytes);
 }
 
 /* Read the files and draw the page, on rank 0. */
@@ -91,8 +85,8 @@ static hsort_status draw_page(const struct cli_options *options, struct page *pa
             status = page_timeline(page, &trace.value);
         page_end(page);
     }
-    close_json(&run);
-    close_json(&trace);
+    free(run.text);
+    free(trace.text);
     return status == HSORT_OK ? page_status(page) : status;
 }
 

@@ -101,6 +101,9 @@ printf '{"ranks": 1,\n "phases": {}, }' >broken.json
 printf '{"ranks": 1, "phases": {}}' >other.json
 refused 0 3 "missing.json" report missing.json
 refused 0 3 "regular file" report .
+if [ "${HAS_FAULTS:-OFF}" = ON ]; then
+    HYPERSORT_FAULT=short:0 refused 0 3 "run.json: ends at byte 0|cut short while it was read" report run.json -o none.html
+fi
 refused 0 2 "empty.json: is empty" report empty.json
 refused 0 2 "broken.json: is not JSON, by line 2, byte 28" report broken.json
 refused 0 2 "other.json: is not what sort --json" report other.json

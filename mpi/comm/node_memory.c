@@ -47,8 +47,18 @@ static hsort_status compare_requests(const struct comm *comm, const struct memor
     return HSORT_OK;
 }
 
+/* The same for the only rank of a node, which needs no table, and asks nobody. */
+static hsort_status check_only_rank(const struct comm *comm, uint64_t bytes)
+{
+    struct memory_request own = {.bytes = bytes};
+    own.limits = bytes > 0 ? (uint64_t)host_memory_limits(own.limit) : 0;
+    return compare_requests(comm, &own);
+}
+
 hsort_status node_memory_check(const struct comm *comm, uint64_t bytes)
 {
+    if (comm->node_size == 1)
+        return check_only_rank(comm, bytes);
     struct memory_request own = {.bytes = bytes};
     struct memory_request *requests = calloc((size_t)comm->node_size, sizeof *requests);
     // Does any rank want memory, and does any lack the memory to hear of it? Then the others do not wait for that rank.

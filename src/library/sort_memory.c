@@ -37,11 +37,11 @@ static bool lends(const struct sort *s)
 }
 
 /* Can all ranks of this node have the host memory that they want? GPU memory is not checked, because each rank has its own, and
- * small shards are not. Collective over the node. */
+ * small shards are not. A rank that is alone finds out when it allocates. Collective over the node. */
 static hsort_status check_node_memory(const struct sort *s, const struct memory_need *need)
 {
     const bool small = s->capacity < NODE_CHECK_BYTES / s->map.key_bytes;
-    if (small || hsort_engine_in_use(s->ctx) != HSORT_ENGINE_HOST)
+    if (small || comm_is_alone(&s->ctx->comm) || hsort_engine_in_use(s->ctx) != HSORT_ENGINE_HOST)
         return HSORT_OK;
     return node_memory_check(&s->ctx->comm, memory_need_growth(s->ctx, need));
 }
@@ -142,8 +142,7 @@ hsort_status sort_reserve(struct sort *s)
     }
     // This call and the next one are made even after a failure, because the other ranks wait in them.
     TRY(context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
-    if (!comm_is_alone(&ctx->comm))
-        TRY(check_node_memory(s, &need));
+    TRY(check_node_memory(s, &need));
     TRY(status);
     if (s->in_place)
         TRY(direct_reserve_in_place(ctx->exchange_tables[HSORT_EXCHANGE_DIRECT], ctx->comm.size));

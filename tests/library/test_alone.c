@@ -5,11 +5,17 @@
  *     test_alone        the host engine
  *     test_alone cuda   the cuda engine, keys in host, pinned, managed and device memory */
 #include "src/library/context.h"
+#include "src/library/sort_memory.h"
 #include "tests/support/device_buffer.h"
 #include "tests/support/order.h"
 #include "tests/support/ranks.h"
 
-enum { SORTS = 60, MOST_KEYS = 20000 };
+enum {
+    SORTS = 60,
+    MOST_KEYS = 20000,
+    /* Of 4 bytes or more: from here on ranks of a node ask each other for host memory. */
+    MANY_KEYS = NODE_CHECK_BYTES / 4 + 1
+};
 
 static int rank, size, buffer_kinds;
 
@@ -116,6 +122,29 @@ static void sort_alone(hsort_context *ctx, uint64_t *random)
           hsort_last_error(ctx));
 }
 
+/* Sort and order many keys without communicators. */
+static void sort_many_alone(hsort_context *ctx)
+{
+    uint32_t *keys = malloc(MANY_KEYS * sizeof *keys);
+    int64_t *index = malloc(MANY_KEYS * sizeof *index);
+    hsort_check_result result = {.struct_size = sizeof result};
+    if (!keys || !index)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    for (int64_t i = 0; i < MANY_KEYS; i++)
+        keys[i] = (uint32_t)(MANY_KEYS - i);
+    CHECK(hsort_argsort(ctx, HSORT_U32, HSORT_ASCENDING, keys, MANY_KEYS, index, NULL, MANY_KEYS, NULL) ==
+              HSORT_OK,
+          "%s", hsort_last_error(ctx));
+    CHECK(hsort_sort(ctx, HSORT_U32, HSORT_ASCENDING, keys, MANY_KEYS, NULL) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(hsort_check(ctx, HSORT_U32, HSORT_ASCENDING, keys, MANY_KEYS, NULL, &result) == HSORT_OK, "%s",
+          hsort_last_error(ctx));
+    CHECK(index[0] == MANY_KEYS - 1 && keys[0] == 1 && result.first_disorder == -1,
+          "many keys: disorder at %lld", (long long)result.first_disorder);
+    free(keys);
+    free(index);
+}
+
 /* Several ranks fail, each by itself, and sort again as soon as they are joined. */
 static void fail_together(hsort_context *ctx, uint64_t *random)
 {
@@ -166,6 +195,7 @@ int main(int argc, char **argv)
         cut(ctx);
         for (int i = 0; i < SORTS; i++)
             sort_alone(ctx, &random);
+        sort_many_alone(ctx);
         ctx->comm.world = world;
         ctx->comm.node = node;
         test_memory(cuda);

@@ -14,6 +14,9 @@ import pickle
 import signal
 import sys
 import tempfile
+import threading
+import time
+import types
 import warnings
 import weakref
 
@@ -21,7 +24,7 @@ import numpy as np
 from mpi4py import MPI
 
 import hypersort
-from hypersort import _abi
+from hypersort import _abi, _cache
 from python_oracle import Ranks
 
 KEYS = np.arange(40, dtype="f8")[::-1].copy()
@@ -306,6 +309,33 @@ def next_number(comm):
     return number
 
 
+def run_threads(ranks):
+    """Threads that use the package for the first time at once, each with a communicator of its own, find what each has kept."""
+    made, kept = [], _cache._keyval
+
+    def make_slowly(**functions):
+        time.sleep(0.1)  # so that every thread is here before there is a key
+        made.append(MPI.Comm.Create_keyval(**functions))
+        return made[-1]
+
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        print(f"left out: threads, because MPI takes one at a time (level {MPI.Query_thread()})")
+        return
+    comms = [MPI.COMM_SELF.Dup() for _ in range(4)]
+    _cache.MPI = types.SimpleNamespace(Comm=types.SimpleNamespace(Create_keyval=make_slowly))
+    _cache._keyval = None
+    threads = [threading.Thread(target=hypersort.sorter_of, args=(comm,)) for comm in comms]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ranks.expect("one key", len(made) == 1, f"{made}")
+    ranks.expect("a Sorter each", all(comm.Get_attr(_cache._keyval) is not None for comm in comms))
+    for comm in comms:
+        comm.Free()
+    _cache.MPI, _cache._keyval = MPI, kept
+
+
 def run_contexts(ranks):
     """A Sorter of a communicator goes with it, and by hand."""
     comm = ranks.comm
@@ -431,6 +461,7 @@ def main():
     run_memory(ranks)
     run_older_library(ranks)
     run_contexts(ranks)
+    run_threads(ranks)
     run_functions(ranks)
     ranks.finish("errors")
 

@@ -7,6 +7,7 @@ one has none. At the end of the interpreter nothing is freed: that would wait fo
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Optional
 
 from mpi4py import MPI
@@ -15,6 +16,7 @@ from ._context import communicator_of, require_mpi
 from ._sorter import Sorter
 
 _keyval: Optional[int] = None
+_making_keyval = threading.Lock()  # with a key of its own, a thread would not find the Sorter that another has kept
 
 
 def _dropped(_comm: Any, _keyval_of_it: int, sorter: Sorter) -> None:
@@ -38,8 +40,9 @@ def sorter_of(comm: Optional[MPI.Intracomm] = None) -> Sorter:
     global _keyval
     require_mpi()
     comm = communicator_of(comm)
-    if _keyval is None:
-        _keyval = MPI.Comm.Create_keyval(delete_fn=_dropped)
+    with _making_keyval:
+        if _keyval is None:
+            _keyval = MPI.Comm.Create_keyval(delete_fn=_dropped)
     sorter: Any = comm.Get_attr(_keyval)
     if sorter is None or sorter._comm is None:  # closed by hand
         sorter = Sorter(comm)

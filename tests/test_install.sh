@@ -50,6 +50,10 @@ awk '{ printf "void %s(void);\nvoid %s(void) { __builtin_trap(); }\n", $1, $1 }'
 
 compile() { "$mpicc" -std=c17 -Wall -Wextra -Werror -I"$prefix/include" "$work/example.c" "${@:2}" -o "$work/$1"; }
 compile shared -L"$libraries" -lhypersort "-Wl,-rpath,$libraries"
+# A program may have a macro X, such as the number of a coordinate: the headers neither define it anew nor take it away.
+sed 's/^#include <hypersort.h>$/#define X 0\n&/; s/keys\[0\]/keys[X]/' "$work/example.c" >"$work/macro.c"
+grep -q 'keys\[X\]' "$work/macro.c" || fail "the example has nothing that X could stand for"
+"$mpicc" -Wall -Wextra -Werror -I"$prefix/include" -fsyntax-only "$work/macro.c"
 compile static "$libraries/libhypersort.a" "${static_needs[@]}"
 compile same_names "$work/same_names.c" -fno-builtin "$libraries/libhypersort.a" "${static_needs[@]}"
 for kind in shared static same_names; do

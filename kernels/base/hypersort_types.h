@@ -16,6 +16,9 @@ extern "C" {
 #define HSORT_API
 #endif
 
+/* What an enum takes of an entry of a list. It is not called X, because programs may have a macro X. */
+#define HSORT_LIST_NAME(name, ...) name,
+
 /* ---- Statuses and key types: each list is the only place where its members are named ----------------- */
 
 /* X(name, exit code of the command, message). If ranks fail differently, the last in the list wins. So
@@ -36,11 +39,7 @@ extern "C" {
     X(HSORT_MPI, 6, "MPI failure")                                                                          \
     X(HSORT_INTERNAL, 70, "internal error")
 
-typedef enum hsort_status {
-#define X(name, exit_code, message) name,
-    HSORT_STATUS_LIST(X)
-#undef X
-} hsort_status;
+typedef enum hsort_status { HSORT_STATUS_LIST(HSORT_LIST_NAME) } hsort_status;
 
 /* Unsigned and signed integers, IEEE floats, and bf16, which is the upper half of an f32. u128 is the type
  * unsigned __int128 of gcc, clang and nvcc. The list grows at its end. X(name, short name, bytes per key) */
@@ -59,11 +58,7 @@ typedef enum hsort_status {
     X(HSORT_F16, "f16", 2)                                                                                  \
     X(HSORT_BF16, "bf16", 2)
 
-typedef enum hsort_type {
-#define X(name, short_name, bytes) name,
-    HSORT_TYPE_LIST(X)
-#undef X
-} hsort_type;
+typedef enum hsort_type { HSORT_TYPE_LIST(HSORT_LIST_NAME) } hsort_type;
 
 typedef enum hsort_order { HSORT_ASCENDING, HSORT_DESCENDING } hsort_order;
 
@@ -73,12 +68,7 @@ typedef enum hsort_order { HSORT_ASCENDING, HSORT_DESCENDING } hsort_order;
     X(HSORT_ENGINE_HOST, "host") /* CPU cores */                                                            \
     X(HSORT_ENGINE_CUDA, "cuda") /* a GPU */
 
-typedef enum hsort_engine {
-#define X(name, short_name) name,
-    HSORT_ENGINE_LIST(X)
-#undef X
-    HSORT_ENGINES
-} hsort_engine;
+typedef enum hsort_engine { HSORT_ENGINE_LIST(HSORT_LIST_NAME) HSORT_ENGINES } hsort_engine;
 
 /* How keys move between ranks: mpi/README.md has the algorithms. PARTITION takes up to 128 ranks; with more
  * ranks, and for keys that do not suit it, BITONIC or DIRECT runs. X(name, short name) */
@@ -88,12 +78,7 @@ typedef enum hsort_engine {
     X(HSORT_EXCHANGE_DIRECT, "direct")       /* each key moves once, after the local sort */                \
     X(HSORT_EXCHANGE_PARTITION, "partition") /* each key moves once, before it is sorted */
 
-typedef enum hsort_exchange {
-#define X(name, short_name) name,
-    HSORT_EXCHANGE_LIST(X)
-#undef X
-    HSORT_EXCHANGES
-} hsort_exchange;
+typedef enum hsort_exchange { HSORT_EXCHANGE_LIST(HSORT_LIST_NAME) HSORT_EXCHANGES } hsort_exchange;
 
 /* How bytes travel between two ranks: mpi/README.md has the mechanisms. It is an error to ask for MPI or IPC
  * where it cannot work. X(name, short name) */
@@ -103,24 +88,14 @@ typedef enum hsort_exchange {
     X(HSORT_TRANSPORT_MPI, "mpi")       /* MPI reads and writes engine memory */                            \
     X(HSORT_TRANSPORT_IPC, "ipc")       /* ranks of a node map each other's memory */
 
-typedef enum hsort_transport {
-#define X(name, short_name) name,
-    HSORT_TRANSPORT_LIST(X)
-#undef X
-    HSORT_TRANSPORTS
-} hsort_transport;
+typedef enum hsort_transport { HSORT_TRANSPORT_LIST(HSORT_LIST_NAME) HSORT_TRANSPORTS } hsort_transport;
 
 /* Which threads the library binds to cores. X(name, short name) */
 #define HSORT_BINDING_LIST(X)                                                                               \
     X(HSORT_BINDING_AUTO, "auto") /* bind only what the launcher left unbound */                            \
     X(HSORT_BINDING_NONE, "none") /* bind nothing */
 
-typedef enum hsort_binding {
-#define X(name, short_name) name,
-    HSORT_BINDING_LIST(X)
-#undef X
-    HSORT_BINDINGS
-} hsort_binding;
+typedef enum hsort_binding { HSORT_BINDING_LIST(HSORT_LIST_NAME) HSORT_BINDINGS } hsort_binding;
 
 /* Whether to use something that cannot be trusted everywhere. X(name, short name) */
 #define HSORT_CHOICE_LIST(X)                                                                                \
@@ -128,12 +103,7 @@ typedef enum hsort_binding {
     X(HSORT_CHOICE_OFF, "off")   /* never */                                                                \
     X(HSORT_CHOICE_ON, "on")     /* wherever a try shows that it works */
 
-typedef enum hsort_choice {
-#define X(name, short_name) name,
-    HSORT_CHOICE_LIST(X)
-#undef X
-    HSORT_CHOICES
-} hsort_choice;
+typedef enum hsort_choice { HSORT_CHOICE_LIST(HSORT_LIST_NAME) HSORT_CHOICES } hsort_choice;
 
 /* The phases of a sort, in order; hsort_stats has a time for each. GATHER carries what travels with keys to
  * its place, before D2H; it takes no time for bare keys. X(name, short name) */
@@ -145,12 +115,7 @@ typedef enum hsort_choice {
     X(HSORT_PHASE_D2H, "d2h")                                                                               \
     X(HSORT_PHASE_GATHER, "gather")
 
-typedef enum hsort_phase {
-#define X(name, short_name) name,
-    HSORT_PHASE_LIST(X)
-#undef X
-    HSORT_PHASES
-} hsort_phase;
+typedef enum hsort_phase { HSORT_PHASE_LIST(HSORT_LIST_NAME) HSORT_PHASES } hsort_phase;
 
 /* The rates from which the cost of a sort is calculated. X(name, short name, unit)
  *   SORT_4, SORT_8    local sort of keys of 4 and of 8 bytes, on one rank; for 16 bytes, half of SORT_8
@@ -176,12 +141,7 @@ typedef enum hsort_phase {
     X(HSORT_RATE_NETWORK_LATENCY, "network_latency", "s")                                                   \
     X(HSORT_RATE_NETWORK, "network", "bytes/s")
 
-typedef enum hsort_rate {
-#define X(name, short_name, unit) name,
-    HSORT_RATE_LIST(X)
-#undef X
-    HSORT_RATES
-} hsort_rate;
+typedef enum hsort_rate { HSORT_RATE_LIST(HSORT_LIST_NAME) HSORT_RATES } hsort_rate;
 
 /* Where a rate comes from. DEFAULT: a round number for the engine. GIVEN: the caller, who also sets this. */
 typedef enum hsort_rate_source { HSORT_RATE_DEFAULT, HSORT_RATE_GIVEN } hsort_rate_source;
@@ -206,6 +166,8 @@ typedef struct hsort_path_speed {
     double bytes_per_second;  /* each way, both ways at once */
     double latency;           /* seconds for 64 bytes each way */
 } hsort_path_speed;
+
+#undef HSORT_LIST_NAME
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # hypersort inside another CMake project, by add_subdirectory() and by FetchContent: it builds with a compiler that warns of more
-# than ours, in the build type of the project, and without pkg-config; the project's programs link and run. Both ways lead to the
-# same files, so with add_subdirectory() it is only configured, which shows whether the targets are there.
+# than ours, in the build type of the project, without pkg-config, and where the project joins its own sources; the project's programs
+# link and run. Both ways lead to the same files, so with add_subdirectory() it is only configured, which shows whether the targets are
+# there.
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -23,6 +24,7 @@ project(example LANGUAGES C)
 set(CMAKE_C_FLAGS "\${CMAKE_C_FLAGS} -Wconversion -Wtraditional")
 set(HYPERSORT_CUDA OFF)
 set(with_cuda ON) # a variable of the project's own
+set(CMAKE_UNITY_BUILD ON)
 if(FETCH)
     include(FetchContent)
     FetchContent_Declare(hypersort SOURCE_DIR $SOURCE OVERRIDE_FIND_PACKAGE)

@@ -51,6 +51,11 @@ hwloc=$(cache HWLOC_LIBRARY "$work/without")
 [ -e "$hwloc" ] || fail "hwloc is not found without pkg-config"
 [ "$hwloc" = "$(cache HWLOC_LIBRARY "$work/with_pkg_config")" ] || fail "hwloc is another one without pkg-config"
 
+# Several configurations at once, of which one has another name for the library.
+if command -v ninja >/dev/null; then
+    configure configurations -G "Ninja Multi-Config" -DCMAKE_DEBUG_POSTFIX=d
+fi
+
 cmake --build "$work/without" --target example_hypersort example_static -j2 >"$work/log" 2>&1 || { tail "$work/log"; fail "it does not build"; }
 grep -q 'warning: ' "$work/log" || fail "the compiler was to warn"
 for folder in without/_deps/hypersort-build with_pkg_config/hypersort; do

@@ -1,13 +1,16 @@
 #include "kernels/base/status.h"
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 static _Thread_local char text[STATUS_TEXT_BYTES];
+static _Thread_local bool is_of_mpi; /* the text */
 
 hsort_status status_fail(hsort_status status, const char *format, ...)
 {
-    if (text[0] != '\0')
+    if (text[0] != '\0' && (status != HSORT_MPI || is_of_mpi))
         return status;
+    is_of_mpi = status == HSORT_MPI;
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -23,6 +26,7 @@ const char *status_text(void)
 void status_clear(void)
 {
     text[0] = '\0';
+    is_of_mpi = false;
 }
 
 const char *hsort_strerror(hsort_status status)

@@ -363,6 +363,30 @@ static bool check_failing(const struct trial *t, int site, int failing, int nth)
     return reached != 0;
 }
 
+/* The nth piece of memory lacks, and the rank's next message fails: that is what is said, and not that memory lacks, after which a
+ * caller would begin anew. Returns whether that piece was asked for; *both counts the times when the message was reached, too. */
+static bool check_failing_twice(const struct trial *t, int failing, int nth, int *both)
+{
+    struct guarded_array index = make_own_index(t);
+    snprintf(faults_case, sizeof faults_case, "passage %d of alloc and the next message of rank %d fail", nth,
+             failing);
+    faults_watch(60);
+    fault_set(FAULT_ALLOC, comm.rank == failing ? nth : 0);
+    fault_set(FAULT_MPI, comm.rank == failing);
+    const hsort_status status = run_failing(t, &index, FAULT_ALLOC);
+    fault_pause(false);
+    int reached[2] = {comm.rank == failing && !fault_untouched(FAULT_ALLOC, nth),
+                      comm.rank == failing && !fault_untouched(FAULT_MPI, 1)};
+    fault_pause(true);
+    MPI_Bcast(reached, 2, MPI_INT, failing, MPI_COMM_WORLD);
+    if (reached[1])
+        check_agreed(status, HSORT_MPI, failing, "injected fault");
+    *both += reached[0] && reached[1];
+    faults_watch(0);
+    array_drop(&index);
+    return reached[0] != 0;
+}
+
 static void test_failure(uint64_t seed)
 {
     const int ranks[] = {0, comm.size / 2, comm.size - 1};
@@ -380,6 +404,10 @@ static void test_failure(uint64_t seed)
             check_trial(&t);
             CHECK(nth > 1 || sites[site].site == FAULT_COPY || comm_is_alone(&comm), "%s", faults_case);
         }
+    int both = 0, nth = 1;
+    while (check_failing_twice(&t, comm.size - 1, nth, &both))
+        nth++;
+    CHECK(both > 0 || comm_is_alone(&comm), "no message failed after memory had lacked");
     fault_pause(false);
 }
 #endif

@@ -14,6 +14,7 @@
 /* What a number of ranks would take. */
 struct ranks_plan {
     bool in_one_pass; /* else only memory, and what goes by way of the disk, is known */
+    bool in_two_passes;
     double engine_bytes;
     const char *sorted; /* what is sorted, for texts */
     struct elements_plan sort;
@@ -85,6 +86,7 @@ static hsort_status plan_bare_keys(const struct records_plan *plan, int ranks, i
                                                  [HSORT_EXCHANGE_PARTITION] = &keys.partition};
     if (!by_disk) {
         of->in_one_pass = keys.passes == 1;
+        of->in_two_passes = keys.passes == 2;
         of->engine_bytes = keys.engine_bytes;
     }
     of->sorted = "keys";
@@ -102,6 +104,7 @@ static hsort_status add_one_pass(struct records_plan *plan, int i, bool by_disk)
     const struct disk_forecast *forecast = &plan->disk.of[i].forecast;
     struct ranks_plan *of = &plan->of[i];
     of->in_one_pass = !by_disk && !forecast->two_passes;
+    of->in_two_passes = !by_disk && forecast->two_passes;
     of->engine_bytes = (double)forecast->one_pass_bytes;
     if (!options->key && !options->values && !options->index)
         return plan_bare_keys(plan, ranks, per_node, by_disk, of);
@@ -135,12 +138,14 @@ static hsort_status add_ranks(struct records_plan *plan, int i)
 
 /* ---- reports ------------------------------------------------------------------------------------------- */
 
-/* Print how the sort goes in one pass, and what that costs. */
-static void print_one_pass(const struct ranks_plan *of, int ranks)
+/* Print how the sort goes in memory, and if in one pass, what that costs. */
+static void print_in_memory(const struct ranks_plan *of, int ranks)
 {
     const struct hsort_plan_exchange *cost = &of->sort.cost;
     const bool counted = of->sort.exchange == HSORT_EXCHANGE_AUTO;
     char most[16], all[16];
+    if (of->in_two_passes)
+        printf("  two passes through the engine, which has less than that\n");
     if (!of->in_one_pass || cost->total_seconds <= 0)
         return;
     printf("  sorts      %s of %d bytes", of->sorted, of->sort.sorted_bytes);
@@ -197,7 +202,7 @@ static void print_records_plan(const struct records_plan *plan)
         printf("  each       %" PRId64 " records, %s; in memory they take %s of the engine\n", most,
                progress_size(most * (int64_t)bytes, share),
                progress_size_real(plan->of[i].engine_bytes, engine));
-        print_one_pass(&plan->of[i], ranks);
+        print_in_memory(&plan->of[i], ranks);
         plan_disk_print(&plan->disk, i);
     }
 }

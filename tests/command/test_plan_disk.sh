@@ -137,6 +137,8 @@ texts()
     json "r['plans'][0]['by_disk']['needed'] and r['plans'][0]['one_pass'] is None"
     ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine cuda --device-memory 4M --json
     json "not r['plans'][0]['by_disk']['needed'] and r['plans'][0]['one_pass'] is None"
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 1 2 --engine cuda --device-memory 20M
+    [ "$(grep -c '^  two passes through the engine, which has less than that$' "$work.out")" = 1 ] || fail "plan does not say that one rank takes two passes, and two one"
     ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine host
     grep -q "^  sorts      codes of 16 bytes, by bitonic; a rank sends 4.77 MiB, all 9.54 MiB\$" "$work.out" || fail "plan does not say what is sorted"
     grep -q "^  takes      h2d 0, local_sort .*, in all 0.[0-9]* s\$" "$work.out" || fail "plan does not say what records take"
@@ -159,6 +161,8 @@ texts()
     [ "$(value passes)" = 1 ] || fail "--unique takes two passes where plan says one"
     ok 0 plan in.raw --type u64 --unique -n 2 --engine host --device-memory 6M --json
     json "r['plans'][0]['one_pass'] is None and not r['plans'][0]['by_disk']['needed']"
+    ok 0 plan in.raw --type u64 --unique -n 2 --engine host --device-memory 6M
+    grep -q '^  two passes through the engine' "$work.out" || fail "plan does not say that keys alone take two passes"
     ok 2 sort in.raw --type u64 --unique -o out.raw --engine host --threads 1 --device-memory 6M --json
     [ "$(value passes)" = 2 ] || fail "--unique takes one pass where plan says two"
     # Records of which one pass takes all of the memory take two: a 64th of it is left free.

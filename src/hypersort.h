@@ -369,7 +369,7 @@ enum { HSORT_FIELDS_MAX = 8, HSORT_KEY_BYTES_MAX = 16 };
  *   record_bytes  1 .. 65536, the same on every rank
  *   fields        [field_count] the same on every rank: 1 .. HSORT_FIELDS_MAX fields of at most
  *                 HSORT_KEY_BYTES_MAX bytes together. They may overlap. The rest of a record has no influence
- *   count, out, out_count, stream  as for pairs; out does not overlap records
+ *   count, out, out_count, stream  as for pairs; out may be `records` if counts are equal
  * A record crosses between ranks once at most. */
 HSORT_API hsort_status hsort_sort_records(hsort_context *ctx, void *records, size_t record_bytes,
                                           const hsort_field *fields, int field_count, int64_t count,

@@ -233,6 +233,7 @@ static void choose_in_place(struct sort *s)
     s->fits = s->any_target_fits = true;
     s->raw_exchange = NULL;
     s->sorted_exchange = &exchange_direct;
+    s->ctx->exchange = s->sorted_exchange->kind;
 }
 
 hsort_status sort_choose_passes(struct sort *s)

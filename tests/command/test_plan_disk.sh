@@ -137,7 +137,7 @@ texts()
     json "r['plans'][0]['by_disk']['needed'] and r['plans'][0]['one_pass'] is None"
     ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine cuda --device-memory 4M --json
     json "not r['plans'][0]['by_disk']['needed'] and r['plans'][0]['one_pass'] is None"
-    ok 0 plan in.raw --record 16 --key @8:u64 -n 1 2 --engine cuda --device-memory 20M
+    ok 0 plan in.raw --record 16 --key @8:u64 -n 1 2 --engine cuda --device-memory 46M
     [ "$(grep -c '^  two passes through the engine, which has less than that$' "$work.out")" = 1 ] || fail "plan does not say that one rank takes two passes, and two one"
     ok 0 plan in.raw --record 16 --key @8:u64 -n 2 --engine host
     grep -q "^  sorts      codes of 16 bytes, by bitonic; a rank sends 4.77 MiB, all 9.54 MiB\$" "$work.out" || fail "plan does not say what is sorted"

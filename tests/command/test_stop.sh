@@ -212,6 +212,8 @@ refusals()
     refused 1 2 "lacks its DIR" sort in.raw --type u64 -o out --checkpoint
     mkdir "(null)" && echo foreign >"(null)/manifest" # where a name that is not there would be looked for
     refused 1 3 "nowhere" sort in.raw --type u64 -o out --checkpoint nowhere/ck
+    refused 2 2 "./one/: is both the output and the directory of the checkpoint" sort in.raw --type u64 -o one --checkpoint ./one/
+    [ ! -e one ] || fail "a checkpoint that would be the output leaves a directory"
     rm "(null)/manifest" || fail "a checkpoint that was not opened was removed"
     rmdir "(null)"
 }

@@ -145,14 +145,16 @@ static inline void shuffle_codes(int key_bytes, uint64_t *codes, int count, uint
     }
 }
 
-/* Cut the regions into chunks, each of any number that fits a call: chunk_at [chunks + 1]. Returns how many chunks. */
-static inline int draw_chunks(int ranks, int *chunk_at, uint64_t *random)
+/* Cut the regions into chunks, each of any number that fits a call: chunk_at [chunks + 1]. Returns how many chunks. Full regions are all
+ * in the first chunk, and so on one rank's list of what is left, which is to be too short for them. */
+static inline int draw_chunks(const struct trial *trial, int *chunk_at, uint64_t *random)
 {
-    const int most = ENGINE_PIECES_MAX / (2 * ranks);
+    const int most = ENGINE_PIECES_MAX / (2 * trial->ranks);
+    const bool whole = trial->shape == FULL_REGIONS;
     int chunks = 0;
     for (int region = 0; region < ENGINE_REGIONS; chunks++) {
         chunk_at[chunks] = region;
-        region += check_random(random) % 4 ? most : 1 + (int)(check_random(random) % (uint64_t)most);
+        region += whole || check_random(random) % 4 ? most : 1 + (int)(check_random(random) % (uint64_t)most);
         region = region < ENGINE_REGIONS ? region : ENGINE_REGIONS;
     }
     chunk_at[chunks] = ENGINE_REGIONS;

@@ -164,7 +164,7 @@ static void sort_all(const struct trial *trial, struct keymap map, const struct 
     int chunk_at[ENGINE_REGIONS + 1];
     int64_t most = 0, needs[ENGINE_REGIONS];
     uint64_t order[ENGINE_REGIONS];
-    const int chunks = draw_chunks(trial->ranks, chunk_at, random);
+    const int chunks = draw_chunks(trial, chunk_at, random);
     for (int i = 0; i < chunks; i++) {
         order[i] = (uint64_t)i;
         needs[i] = scratch_need(trial, values, ranks, chunk_at[i], chunk_at[i + 1]);

@@ -492,7 +492,7 @@ HSORT_API hsort_status hsort_unique(hsort_context *ctx, hsort_type type, const v
  *   count      the largest count, in or out, of any rank; below 2^59, for u128 below 2^58
  *   bytes      [1] written: the most engine memory that sorts of this size keep in ctx. Messages take some
  *              16 MiB more if MPI handles engine memory, and hsort_check() of host keys up to 64 MiB
- * Errors   HSORT_ARGUMENT. */
+ * Errors   HSORT_ARGUMENT; HSORT_MPI: MPI has been finalised. */
 HSORT_API hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t count,
                                        size_t *bytes);
 

@@ -1,6 +1,5 @@
 #include "mpi/comm/comm.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "kernels/base/lesser.h"
 
@@ -57,30 +56,6 @@ static hsort_status find_even_nodes(struct comm *comm)
     return HSORT_OK;
 }
 
-/* Note which ranks are near, so that comm_is_near() need not ask MPI. Not collective. */
-static hsort_status find_near_ranks(struct comm *comm)
-{
-    comm->is_near = fault_hit(FAULT_ALLOC) ? NULL : calloc((size_t)comm->size, sizeof *comm->is_near);
-    if (!comm->is_near)
-        return status_fail(HSORT_HOST_MEMORY, "no memory for the nodes of %d ranks", comm->size);
-    for (int i = 0; i < comm->node_size; i++) {
-        int rank = 0;
-        TRY_MPI(MPI_Group_translate_ranks(comm->node_group, 1, &i, comm->world_group, &rank));
-        comm->is_near[rank] = true;
-    }
-    return HSORT_OK;
-}
-
-/* The same on all ranks, with one text. Collective. */
-static hsort_status agree_on_near_ranks(struct comm *comm)
-{
-    const hsort_status status = comm_agree(comm, find_near_ranks(comm));
-    if (status == HSORT_OK)
-        return HSORT_OK;
-    status_clear(); // what this rank alone has to say
-    return status_fail(status, "%s", comm->error);
-}
-
 hsort_status comm_open(MPI_Comm user, struct comm *comm)
 {
     memset(comm, 0, sizeof *comm);
@@ -91,23 +66,20 @@ hsort_status comm_open(MPI_Comm user, struct comm *comm)
     hsort_status status = open_duplicates(user, comm);
     if (status == HSORT_OK)
         status = find_even_nodes(comm);
-    if (status == HSORT_OK) {
-        char name[MPI_MAX_PROCESSOR_NAME] = "";
-        int length = 0;
-        MPI_Get_processor_name(name, &length);
-        snprintf(comm->host, sizeof comm->host, "%.63s", name);
-        status = agree_on_near_ranks(comm);
-    }
-    if (status != HSORT_OK)
+    if (status != HSORT_OK) {
         comm_close(comm);
-    return status;
+        return status;
+    }
+    char name[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = 0;
+    MPI_Get_processor_name(name, &length);
+    snprintf(comm->host, sizeof comm->host, "%.63s", name);
+    return HSORT_OK;
 }
 
 void comm_close(struct comm *comm)
 {
     int ended = 0;
-    free(comm->is_near);
-    comm->is_near = NULL;
     MPI_Finalized(&ended);
     if (ended)
         return;
@@ -256,7 +228,9 @@ hsort_status comm_sendrecv(const struct comm *comm, int peer, const void *send, 
 
 bool comm_is_near(const struct comm *comm, int peer)
 {
-    return comm->is_near[peer];
+    int place = MPI_UNDEFINED;
+    return MPI_Group_translate_ranks(comm->world_group, 1, &peer, comm->node_group, &place) == MPI_SUCCESS &&
+           place != MPI_UNDEFINED;
 }
 
 hsort_status comm_leaders(struct comm *comm, int64_t *leaders)

@@ -22,7 +22,6 @@ struct comm {
     int node_rank, node_size;
     int even_node_ranks; /* ranks of each node, if all have the same number, one node behind the other; else 1. The same on every rank */
     MPI_Group world_group, node_group; /* the same ranks; owned */
-    bool *is_near;                     /* [size] of the ranks of this node, this one too; owned */
     char host[64];
     int threads;         /* that this rank has for loops of its own; 1 until the caller sets it */
     struct trace *trace; /* of what is done by way of this communicator; borrowed; NULL: none */
@@ -39,7 +38,7 @@ static inline bool comm_is_alone(const struct comm *comm)
 hsort_status comm_usable(void);
 
 /* Duplicate `user` and find the ranks of this node. Collective.
- *   comm  [1] written; comm_close() frees it. Errors HSORT_HOST_MEMORY, HSORT_MPI; then *comm needs no close. */
+ *   comm  [1] written; comm_close() frees it. Errors HSORT_MPI; then *comm needs no close. */
 hsort_status comm_open(MPI_Comm user, struct comm *comm);
 
 /* Free what comm_open() made. Collective, except after MPI_Finalize(), which has freed the communicators. */
@@ -86,7 +85,7 @@ hsort_status comm_irecv(const struct comm *comm, void *to, size_t bytes, int fro
 hsort_status comm_sendrecv(const struct comm *comm, int peer, const void *send, void *receive, size_t bytes,
                            int tag);
 
-/* Does rank `peer` share memory with this one? Not collective; also after MPI_Finalize(). */
+/* Does rank `peer` share memory with this one? Not collective. */
 bool comm_is_near(const struct comm *comm, int peer);
 
 /* leaders [size] = the lowest rank of each rank's node. Collective. */

@@ -358,6 +358,10 @@ hsort_status hsort_workspace(const hsort_context *ctx, hsort_type type, int64_t 
     const size_t width = hsort_type_bytes(type);
     if (!ctx || !bytes || width == 0 || count < 0 || count > most_keys(width))
         return HSORT_ARGUMENT;
+    if (comm_usable() != HSORT_OK) { // MPI is asked which ranks are near
+        status_clear();
+        return HSORT_MPI;
+    }
     if (KEY_IS_COUNTED(width)) {
         *bytes = narrow_bytes(ctx, (int)width, count);
         return HSORT_OK;

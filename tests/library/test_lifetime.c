@@ -22,8 +22,8 @@ static void check_no_mpi(const char *when, const char *why)
     CHECK(hsort_create(MPI_COMM_WORLD, NULL, NULL) == HSORT_MPI, "nowhere to write a context, %s MPI", when);
 }
 
-/* Check a context that outlived MPI: nothing that needs other ranks can be done with it, but it tells what it knows, and its
- * memory is freed. */
+/* Check a context that outlived MPI: nothing that needs other ranks can be done with it, but its memory is
+ * freed. */
 static void check_outlived(hsort_context *ctx)
 {
     uint64_t key = 1;
@@ -32,7 +32,7 @@ static void check_outlived(hsort_context *ctx)
     CHECK(strstr(hsort_last_error(ctx), "finalised"), "'%s'", hsort_last_error(ctx));
     CHECK(hsort_check(ctx, HSORT_U64, HSORT_ASCENDING, &key, 1, NULL, &result) == HSORT_MPI, "check");
     size_t bytes;
-    CHECK(hsort_workspace(ctx, HSORT_U64, 1000, &bytes) == HSORT_OK && bytes > 0, "workspace");
+    CHECK(hsort_workspace(ctx, HSORT_U64, 1000, &bytes) == HSORT_MPI, "workspace");
     CHECK(hsort_host_workspace(ctx, HSORT_U64, 1000, &bytes) == HSORT_OK, "host workspace");
     const size_t used = memory_in_use();
     hsort_destroy(&ctx);

@@ -11,8 +11,7 @@ extern "C" {
 #endif
 
 struct thread_failures {
-    pthread_mutex_t
-        lock; /* of the two below; not a critical section of OpenMP: the library would export its name */
+    pthread_mutex_t lock; /* of the two below. Not a critical section: the library would export its name */
     hsort_status first;
     char text[STATUS_TEXT_BYTES];
 };

@@ -66,8 +66,9 @@ hsort_status node_memory_check(const struct comm *comm, uint64_t bytes)
     hsort_status status = comm_check(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_UINT64_T, MPI_MAX, comm->node),
                                      "MPI_Allreduce", false);
     if (!requests)
-        status =
-            status_fail(HSORT_HOST_MEMORY, "no memory for what %d ranks of this node want", comm->node_size);
+        keep_first_error(
+            &status,
+            status_fail(HSORT_HOST_MEMORY, "no memory for what %d ranks of this node want", comm->node_size));
     if (status == HSORT_OK && most[0] > 0 && most[1] == 0) {
         own.limits = bytes > 0 ? (uint64_t)host_memory_limits(own.limit) : 0;
         status = comm_check(MPI_Allgather(&own, REQUEST_NUMBERS, MPI_UINT64_T, requests, REQUEST_NUMBERS,

@@ -180,8 +180,8 @@ typedef struct hsort_options {
                                          runs (two passes); 0, the default: they may not */
     int64_t trace_spans;              /* spans, of 72 bytes each, that each rank keeps for hsort_write_trace()
                                          from hsort_create() on; at most 2^32. 0, the default: none */
-    int keep_host_memory;             /* 1: ctx keeps the host memory of runs (two passes), which makes the
-                                         next sort faster; 0, the default: each sort gives it back */
+    int keep_host_memory;             /* 1: ctx keeps the host memory of runs (two passes), pinned: slower in
+                                         the first sort, faster then; 0, the default: no sort keeps any */
 } hsort_options;
 
 /* Fill *options with the defaults of the library version in use. Not collective.

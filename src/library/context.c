@@ -424,6 +424,7 @@ void hsort_destroy(hsort_context **ctx)
             forget(c, FORGET_ALL);
         c->transport->ops->close(c->transport);
     }
+    run_memory_drop(&c->runs);
     if (c->engine) {
         for (int i = 0; i < EXCHANGES; i++)
             if (exchange_table[i]->close)
@@ -433,7 +434,6 @@ void hsort_destroy(hsort_context **ctx)
         c->engine->ops->close(c->engine);
     }
     placement_release(&c->placement);
-    run_memory_drop(&c->runs);
     free(c->have_offset);
     free(c->want_offset);
     free(c->even_offset);

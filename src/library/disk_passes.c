@@ -398,15 +398,12 @@ static hsort_status run_disk_passes(struct disk_passes *p)
 
 hsort_status disk_passes_run(struct sort *s)
 {
-    struct disk_passes p = {.s = s,
-                            .store = s->store,
-                            .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
-                            .pipeline = {.engine = s->ctx->engine,
-                                         .trace = s->ctx->comm.trace,
-                                         .sort = sort_part,
-                                         .in_waits = true,
-                                         .out_waits = true,
-                                         .sorts_beside = true}};
+    struct disk_passes p = {
+        .s = s,
+        .store = s->store,
+        .sort = {.ctx = s->ctx, .map = s->map, .elements = s->elements},
+        .pipeline = {
+            .engine = s->ctx->engine, .trace = s->ctx->comm.trace, .sort = sort_part, .sorts_beside = true}};
     p.pipeline.element_bytes = pass_element_bytes(&p.sort);
     p.pipeline.user = &p;
     const hsort_status status = run_disk_passes(&p);

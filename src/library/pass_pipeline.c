@@ -115,22 +115,26 @@ static void end_sort(struct pipeline *p, const struct slot_sort *done)
 static void run_step(struct pipeline *p, const struct pipeline_item *item)
 {
     struct slot_sort own = {.p = p, .sorted = p->slot[1]};
-    const bool out = p->leaving.count > 0, waits = p->in_waits || p->out_waits;
+    const bool leaves = p->leaving.count > 0;
+    const int copies_out = leaves && p->leaving.out_is_pinned,
+              transfers_out = leaves && !p->leaving.out_is_pinned;
+    const int transfers_in = item->piece_count - item->pinned_pieces;
+    const bool waits = transfers_in > 0 || transfers_out > 0;
     pthread_t thread;
     p->leaving.out.memory = p->slot[2];
     place_pieces(item, p->slot[0]);
-    if (p->status == HSORT_OK && !p->in_waits)
-        p->status = begin_copies(p, item->pieces, item->piece_count, false);
-    if (p->status == HSORT_OK && !p->out_waits)
-        p->status = begin_copies(p, &p->leaving.out, out, true);
+    if (p->status == HSORT_OK)
+        p->status = begin_copies(p, item->pieces, item->pinned_pieces, false);
+    if (p->status == HSORT_OK)
+        p->status = begin_copies(p, &p->leaving.out, copies_out, true);
     const bool sorts = p->status == HSORT_OK && p->work.count > 0;
     const bool beside =
         sorts && waits && p->sorts_beside && pthread_create(&thread, NULL, sort_slot_beside, &own) == 0;
     if (sorts && !beside)
         sort_slot(&own);
     if (p->status == HSORT_OK && waits)
-        p->status = p->engine->ops->transfer(p->engine, item->pieces, p->in_waits ? item->piece_count : 0,
-                                             &p->leaving.out, p->out_waits && out);
+        p->status = p->engine->ops->transfer(p->engine, item->pieces + item->pinned_pieces, transfers_in,
+                                             &p->leaving.out, transfers_out);
     if (beside)
         pthread_join(thread, NULL);
     end_sort(p, &own);

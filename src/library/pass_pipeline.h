@@ -19,6 +19,8 @@ struct pipeline_item {
     int64_t count; /* elements; 0: nothing */
     struct engine_transfer *pieces; /* [piece_count] of the item; read in the call */
     int piece_count;
+    int pinned_pieces; /* the first so many pieces, and `out`, come from and go to pinned memory: they are copies, which are */
+    bool out_is_pinned;   /* begun and not waited for. Other transfers run in the call */
     const size_t *places; /* [piece_count] where in the slot each lies, in bytes; NULL: one behind the other */
     struct engine_transfer out; /* of `count` elements; done before pipeline_drain() returns */
 };
@@ -34,15 +36,14 @@ struct pipeline {
      * step, also for items of 0 elements and after a failure, because it may keep to a schedule. */
     hsort_status (*fetch)(void *user, char *slot);
     void *user;
-    bool in_waits, out_waits; /* transfers in, or out, run in the call; else they are copies of pinned memory */
-    bool sorts_beside;        /* the sort then has a thread of its own */
+    bool sorts_beside; /* while transfers run in the call, the sort has a thread of its own */
 
     struct engine_event *event[ENGINE_STREAMS]; /* owned: the last step's end on each stream */
     struct pipeline_item work, leaving;         /* items in slot[1] and slot[2] */
     hsort_status status;                        /* the first failure */
 };
 
-/* Make the events; the fields up to out_waits have been set. pipeline_close() ends it, also after an error.
+/* Make the events; the fields up to sorts_beside have been set. pipeline_close() ends it, also after an error.
  * Not collective. Errors: the engine's. */
 hsort_status pipeline_open(struct pipeline *p);
 void pipeline_close(struct pipeline *p);

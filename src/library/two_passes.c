@@ -17,6 +17,10 @@
 #include "src/library/pass_pipeline.h"
 #include "src/library/sort_stream.h"
 
+/* Pieces of pinned runs come by copies if there are so many bytes of a slot for each. A copy keeps the link busy without the cores, but
+ * each takes some time more; a transfer joins small pieces. */
+enum { PIECE_COPY_BYTES = 4 << 20 };
+
 struct passes {
     struct sort *s;
     struct pass_sort sort;
@@ -25,6 +29,8 @@ struct passes {
     size_t slot_bytes;
     size_t run_bytes; /* that the library takes for runs */
     char *runs;       /* [in_count] where the runs lie: the context's memory, or the input */
+    bool runs_are_pinned;
+    bool copies_pieces; /* of this rank's runs; otherwise it transfers them */
 
     int64_t *runs_of;       /* [size] */
     int64_t *first_segment; /* [size + 1] */
@@ -141,6 +147,10 @@ static hsort_status take_runs(struct passes *p)
     if (p->run_bytes > 0 && !p->runs)
         return status_fail(HSORT_HOST_MEMORY, "no host memory for the runs of %lld %s, %zu bytes",
                            (long long)s->in_count, s->elements ? "elements" : "keys", p->run_bytes);
+    p->runs_are_pinned =
+        p->run_bytes == 0 ? s->in_space != SPACE_HOST
+                          : s->ctx->options.keep_host_memory && run_memory_pin(&s->ctx->runs, s->ctx->engine);
+    p->copies_pieces = p->runs_are_pinned && p->slot_bytes / PIECE_COPY_BYTES >= (size_t)s->runs;
     for (int64_t run = 0; run < s->runs; run++) {
         p->run_count[run] = lesser(p->slot, s->in_count - run * p->slot);
         p->run[run] = element_at(p, p->runs, run * p->slot);
@@ -252,8 +262,12 @@ static int64_t push_chunks(struct passes *p)
         if (s->source && !s->source->next(s->source->user, done, false))
             break;
         struct engine_transfer chunk = part_of(p, s->source, s->in, run, count);
-        const struct pipeline_item item = {
-            .count = count, .pieces = &chunk, .piece_count = 1, .out = run_transfer(p, run, 0, count)};
+        const struct pipeline_item item = {.count = count,
+                                           .pieces = &chunk,
+                                           .piece_count = 1,
+                                           .pinned_pieces = s->in_space != SPACE_HOST,
+                                           .out = run_transfer(p, run, 0, count),
+                                           .out_is_pinned = p->runs_are_pinned};
         pipeline_push(&p->pipeline, &item);
         report_step(p, s->source, "runs", run + 1, s->runs);
         done += count;
@@ -265,8 +279,6 @@ static int64_t push_chunks(struct passes *p)
 static hsort_status make_runs(struct passes *p)
 {
     struct sort *s = p->s;
-    p->pipeline.in_waits = s->in_space == SPACE_HOST;
-    p->pipeline.out_waits = p->run_bytes > 0 || p->pipeline.in_waits;
     p->pipeline.status = context_wait_caller(s->ctx, s->stream, SPACE_HOST); // the host copies keys itself
     if (s->source)
         s->source->begin(s->source->user);
@@ -314,6 +326,7 @@ static struct pipeline_item segment_of_round(struct passes *p, int64_t round)
     size_t place = (size_t)piece_messages_before(p->messages, round) * p->pipeline.element_bytes;
     item.count = lesser(p->slot, s->out_count - round * p->slot);
     item.out = part_of(p, s->sink, s->out, round, item.count);
+    item.out_is_pinned = s->out_space != SPACE_HOST;
     for (int64_t run = 0; run < s->runs; run++) {
         const int64_t *cut = p->cut_offset + segment * s->runs + run;
         const int64_t count = cut[s->runs] - cut[0];
@@ -323,6 +336,7 @@ static struct pipeline_item segment_of_round(struct passes *p, int64_t round)
         p->pieces[item.piece_count] = run_transfer(p, run, cut[0], count);
         place += p->pieces[item.piece_count++].bytes;
     }
+    item.pinned_pieces = p->copies_pieces ? item.piece_count : 0;
     item.piece_count +=
         piece_messages_reads(p->messages, round, p->pieces + item.piece_count, p->places + item.piece_count);
     return item;
@@ -360,9 +374,6 @@ static hsort_status make_segments(struct passes *p)
     hsort_status status = HSORT_OK;
     p->in_pass_2 = true;
     p->pipeline.fetch = fetch_pieces;
-    p->pipeline.in_waits =
-        p->run_bytes > 0 || s->in_space == SPACE_HOST || piece_messages_has_reads(p->messages);
-    p->pipeline.out_waits = s->out_space == SPACE_HOST;
     if (s->sink)
         s->sink->begin(s->sink->user);
     const int64_t done = push_segments(p, &status);

@@ -378,6 +378,31 @@ static void test_kept_memory(uint64_t seed)
     }
 }
 
+/* Kept memory is pinned, and pieces of a rank's own runs that are large come from it by copies. */
+static void test_large_pieces(uint64_t seed)
+{
+    enum { PIECE = 4 << 20, SORTS = 2 };
+    const int64_t runs =
+        size == 1 ? 8 : 3; // the most; ranks with other counts afterwards need fewer keys for two passes
+    const int64_t slot = runs * PIECE / 8 * 5 / 4; // what the engine makes of it may be a little less
+    hsort_options options = options_for(limit_for(slot), false, true);
+    options.keep_host_memory = 1;
+    struct little little = {open_with(MPI_COMM_WORLD, &options, "a context for large pieces"), slot, false,
+                            true};
+    for (int i = 0; i < SORTS && size <= 3; i++) {
+        uint64_t random = seed + (uint64_t)i;
+        struct test_case c = draw_case(check_random(&random));
+        c.input.type = HSORT_U64;
+        c.input.count = size == 1 ? keys_for(&c, slot, 5, &random) : (slot * runs - slot / 2) * size;
+        c.in_layout = LAYOUT_BALANCED;
+        c.out_layout = size == 1 ? LAYOUT_BALANCED : LAYOUT_DESCENDING;
+        c.call = CALL_TO;
+        run_case(&c, &little, i);
+        CHECK(little.ctx->runs.pinned_by != NULL, "kept memory is not pinned");
+    }
+    hsort_destroy(&little.ctx);
+}
+
 /* The runs of every second rank lie in memory of the caller's that the system lets nobody else read. They come by message, even if the
  * other runs are read. */
 static void test_unreadable_runs(uint64_t seed)
@@ -510,6 +535,7 @@ int main(int argc, char **argv)
         test_least(50000 + (int64_t)(check_random(&random) % 50000));
     test_both_ways(seed + (uint64_t)rank);
     test_kept_memory(seed);
+    test_large_pieces(seed);
     if (engine == HSORT_ENGINE_HOST) // a GPU's copies may want memory that can be pinned
         test_unreadable_runs(seed + (uint64_t)rank);
     int number = every ? run_matrix(seed, 0) : 0;

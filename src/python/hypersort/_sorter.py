@@ -25,7 +25,7 @@ class Sorter(Moves, Looks):
         `mpi_device_pointers`: words of hypersort.h. `local_rung`, `threads`, `chunk_bytes`, `device_memory_limit`,
         `trace_spans`: numbers. `overwrite_input`: bool; if True, `sort` and `sort_records` may leave anything in an
         array that they sort into another one. `keep_host_memory`: bool; if True, host memory that a sort in two passes
-        has taken is kept for the next one. The same on every rank, except `threads`.
+        has taken is pinned and kept for the next one. The same on every rank, except `threads`.
 
     Examples
     --------

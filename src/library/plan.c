@@ -1,5 +1,6 @@
 /* What a sort would cost: the public functions, which check their arguments and ask the model of cost.h. They need no context. */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 #include "kernels/base/lesser.h"
 #include "mpi/exchange/exchange.h"
@@ -66,18 +67,38 @@ static hsort_exchange auto_exchange(const hsort_rates *rates, int ranks, bool pa
     return ops->kind;
 }
 
-/* For planned_workspace(): the engine's workspace is this fraction of the keys' bytes. */
+/* For planned_workspace(). */
 struct planned_slot {
-    double fraction;
+    double fraction; /* of the keys' bytes: the workspace of a GPU */
     int key_bytes;
+    struct engine *host; /* says its own workspace; NULL: a GPU is planned for */
 };
 
 /* A pass_workspace_fn. */
 static hsort_status planned_workspace(void *planned_slot, int64_t keys, size_t *bytes)
 {
     const struct planned_slot *slot = planned_slot;
+    if (slot->host)
+        return slot->host->ops->sort_workspace(slot->host, -1, slot->key_bytes, keys, keys, bytes);
     *bytes = (size_t)(slot->fraction * slot->key_bytes * (double)keys);
     return HSORT_OK;
+}
+
+/* As pass_slot_find(), for the rank that has most. The host engine's workspace grows with its threads: as many as a rank gets here, unless
+ * it asks for others. */
+static hsort_status find_planned_slot(const hsort_rates *rates, const struct cost_network *network,
+                                      struct planned_slot slot, int64_t most, int64_t *elements,
+                                      size_t *bytes)
+{
+    const size_t limit = rates->engine_bytes < 9e18 ? (size_t)rates->engine_bytes : (size_t)9e18;
+    const int64_t threads = omp_get_num_procs() / lesser(network->size, network->ranks_per_node);
+    if (rates->engine == HSORT_ENGINE_HOST)
+        TRY(engine_open_host((int)greater(1, threads), 0, &slot.host));
+    const hsort_status status = pass_slot_find(most, (size_t)slot.key_bytes, usable_bytes(limit),
+                                               planned_workspace, &slot, elements, bytes);
+    if (slot.host)
+        slot.host->ops->close(slot.host);
+    return status;
 }
 
 /* Plan two passes if one takes more engine memory than the rates say there is. A rank alone needs its keys, and
@@ -85,7 +106,7 @@ static hsort_status planned_workspace(void *planned_slot, int64_t keys, size_t *
 static hsort_status plan_passes(const hsort_rates *rates, const struct cost_network *network, int64_t count,
                                 int key_bytes, double fraction, hsort_plan_result *plan)
 {
-    struct planned_slot slot = {fraction, key_bytes};
+    const struct planned_slot slot = {fraction, key_bytes, NULL};
     const int64_t most = plan->shard_capacity > 0 ? plan->shard_capacity : 1;
     const double least =
         network->size > 1 ? plan->engine_bytes : plan->shard_bytes * (1 + (1 + fraction) / 64);
@@ -98,9 +119,7 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
             plan->engine_bytes = fmin(plan->engine_bytes, rates->engine_bytes);
         return HSORT_OK;
     }
-    const size_t limit = rates->engine_bytes < 9e18 ? (size_t)rates->engine_bytes : (size_t)9e18;
-    TRY(pass_slot_find(most, (size_t)key_bytes, usable_bytes(limit), planned_workspace, &slot, &elements,
-                       &bytes));
+    TRY(find_planned_slot(rates, network, slot, most, &elements, &bytes));
     plan->passes = elements > 0 ? 2 : 0;
     plan->engine_bytes = (double)(elements > 0 ? bytes : free_bytes_for(bytes));
     if (elements == 0)

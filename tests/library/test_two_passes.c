@@ -6,6 +6,7 @@
  *     test_two_passes        the host engine, cases drawn by a seed for some seconds
  *     test_two_passes all    the host engine, each type, order, distribution and number of runs
  *     test_two_passes cuda   the cuda engine, keys in host and in pinned memory */
+#include <omp.h>
 #include "hypersort.h"
 #include "kernels/engine.h"
 #include "mpi/exchange/run_cuts.h"
@@ -497,6 +498,39 @@ static void test_least(int64_t count)
     free(keys);
 }
 
+/* On the host engine, a sort takes two passes, or refuses its limit, where the plan says so. */
+static void test_planned(void)
+{
+    enum { KEYS = 1 << 19 };
+    hsort_rates rates;
+    hsort_plan_result plan = {.struct_size = sizeof plan};
+    hsort_stats stats = {.struct_size = sizeof stats};
+    uint64_t *keys = calloc(KEYS, sizeof *keys);
+    if (!keys || hsort_rates_init(&rates, sizeof rates, HSORT_ENGINE_HOST, HSORT_TRANSPORT_AUTO) != HSORT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    const int threads = omp_get_num_procs() / size; // a rank's part of this machine, as the plan has it
+    size_t limit = 4096, least = 0;
+    for (int i = 0; i < 4; i++, limit = i == 1 ? least - 64 : i == 2 ? least : least + least / 8) {
+        hsort_options options = options_for(limit, false, true);
+        options.threads = threads > 0 ? threads : 1;
+        hsort_context *ctx = open_with(MPI_COMM_WORLD, &options, "a plan");
+        rates.engine_bytes = (double)limit;
+        CHECK(hsort_plan(&rates, size, size, HSORT_U64, (int64_t)KEYS * size, &plan) == HSORT_OK, "plan");
+        const hsort_status status = hsort_sort(ctx, HSORT_U64, HSORT_ASCENDING, keys, KEYS, NULL);
+        CHECK(plan.passes == (i < 2 ? 0 : 2) && status == (i < 2 ? HSORT_HOST_MEMORY : HSORT_OK),
+              "limit %zu: planned %lld passes, status %d: %s", limit, (long long)plan.passes, (int)status,
+              hsort_last_error(ctx));
+        if (status == HSORT_OK)
+            CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 2 &&
+                      stats.runs == plan.runs * size,
+                  "limit %zu: %lld runs, planned %lld of a rank", limit, (long long)stats.runs,
+                  (long long)plan.runs);
+        least = i == 0 ? (size_t)plan.engine_bytes : least;
+        hsort_destroy(&ctx);
+    }
+    free(keys);
+}
+
 /* Options must be the same everywhere, and have one of two values. */
 static void test_options(void)
 {
@@ -529,6 +563,8 @@ int main(int argc, char **argv)
     alone = open_context(MPI_COMM_SELF, 0, false, false, "a context of a rank alone");
     test_options();
     test_no_keys();
+    if (engine == HSORT_ENGINE_HOST)
+        test_planned();
     uint64_t random = seed;
     const int leasts = size == 1 ? 8 : 1; // each rank finds its own; among several that takes a while
     for (int i = 0; i < leasts; i++)

@@ -127,7 +127,7 @@ hsort_status hsort_argsort(hsort_context *ctx, hsort_type type, hsort_order orde
     struct argsort a = {.order = {.ctx = ctx, .stream = stream, .count = count, .out_count = out_count},
                         .columns = {keys}};
     const hsort_field field = {.type = type, .order = order};
-    hsort_status status = element_take_fields(&a.order, &field, 1, SIZE_MAX);
+    hsort_status status = element_take_key(&a.order, &field);
     if (status == HSORT_OK)
         status = element_check_array(ctx, "keys", keys, count, hsort_type_bytes(type));
     return finish_argsort(&a, status, index, keys_out);

@@ -172,7 +172,7 @@ hsort_status hsort_check_pairs(hsort_context *ctx, hsort_type type, hsort_order 
                               .array = {keys, values, index},
                               .bytes = {hsort_type_bytes(type), value_bytes, index ? sizeof *index : 0}};
     const hsort_field field = {.type = type, .order = order};
-    hsort_status status = element_take_fields(&c.order, &field, 1, SIZE_MAX);
+    hsort_status status = element_take_key(&c.order, &field);
     keep_first_error(&status, element_check_bytes(value_bytes));
     return element_check(&c, status, result);
 }

@@ -67,12 +67,18 @@ hsort_status context_check_in_and_out(const hsort_context *ctx, int key_bytes, c
                : HSORT_OK;
 }
 
-hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_order order, hsort_status mine)
+hsort_status context_check_type(hsort_type type, hsort_order order)
 {
     if (!hsort_type_name(type))
-        keep_first_error(&mine, status_fail(HSORT_ARGUMENT, "no key type %d", (int)type));
-    else if (order != HSORT_ASCENDING && order != HSORT_DESCENDING)
-        keep_first_error(&mine, status_fail(HSORT_ARGUMENT, "no order %d", (int)order));
+        return status_fail(HSORT_ARGUMENT, "no key type %d", (int)type);
+    return order == HSORT_ASCENDING || order == HSORT_DESCENDING
+               ? HSORT_OK
+               : status_fail(HSORT_ARGUMENT, "no order %d", (int)order);
+}
+
+hsort_status context_agree_on_keys(hsort_context *ctx, hsort_type type, hsort_order order, hsort_status mine)
+{
+    keep_first_error(&mine, context_check_type(type, order));
     TRY(comm_agree(&ctx->comm, mine));
     int64_t smallest, largest;
     TRY(comm_range(&ctx->comm, (int64_t)type * 2 + (int64_t)order, &smallest, &largest));

@@ -75,6 +75,9 @@ hsort_status context_check_keys(const hsort_context *ctx, int key_bytes, const c
 hsort_status context_check_in_and_out(const hsort_context *ctx, int key_bytes, const void *in,
                                       int64_t in_count, const void *out, int64_t out_count);
 
+/* Do type and order exist? Not collective. Errors HSORT_ARGUMENT. */
+hsort_status context_check_type(hsort_type type, hsort_order order);
+
 /* Do type and order exist, and are they the same on every rank?
  * Collective.
  *   mine  this rank's status so far, agreed on here

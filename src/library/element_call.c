@@ -111,6 +111,12 @@ hsort_status element_take_fields(struct element_order *order, const hsort_field 
     return HSORT_OK;
 }
 
+hsort_status element_take_key(struct element_order *order, const hsort_field *key)
+{
+    TRY(context_check_type(key->type, key->order)); // here, because the caller knows of no field
+    return element_take_fields(order, key, 1, SIZE_MAX);
+}
+
 uint64_t element_request(const struct element_order *order, size_t element_bytes)
 {
     const uint64_t bytes = element_bytes;

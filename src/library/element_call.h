@@ -34,6 +34,9 @@ hsort_status element_check_apart(const struct element_extent *arrays, int count)
 hsort_status element_take_fields(struct element_order *order, const hsort_field *fields, int field_count,
                                  size_t record_bytes);
 
+/* The same for the key of a call that has one key and no fields: no error speaks of a field. */
+hsort_status element_take_key(struct element_order *order, const hsort_field *key);
+
 /* A number that must be the same on all ranks, made of the fields in order->fields and of element_bytes. */
 uint64_t element_request(const struct element_order *order, size_t element_bytes);
 

@@ -243,7 +243,7 @@ hsort_status hsort_select(hsort_context *ctx, hsort_type type, hsort_order order
                           .type = type,
                           .direction = order};
     const hsort_field field = {.type = type, .order = order};
-    hsort_status status = element_take_fields(&s.order, &field, 1, SIZE_MAX);
+    hsort_status status = element_take_key(&s.order, &field);
     if (status == HSORT_OK)
         status = element_check_array(ctx, "keys", keys, count, hsort_type_bytes(type));
     struct trace_span *span = trace_begin(ctx->comm.trace, "select keys");

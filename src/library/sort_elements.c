@@ -262,7 +262,7 @@ hsort_status hsort_sort_pairs_to(hsort_context *ctx, hsort_type type, hsort_orde
         .elements = values,
         .elements_out = values_out};
     const hsort_field field = {.type = type, .order = order};
-    hsort_status status = element_take_fields(&s.order, &field, 1, SIZE_MAX);
+    hsort_status status = element_take_key(&s.order, &field);
     if (status == HSORT_OK && !s.keys)
         status = status_fail(HSORT_ARGUMENT, "keys is NULL, but its count is %lld", (long long)count);
     return element_sort(&s, status);

@@ -58,7 +58,7 @@ static hsort_status check_output(const struct unique_call *call, int which)
 
 static hsort_status check_unique(struct unique_call *call)
 {
-    TRY(element_take_fields(&call->order, &call->field, 1, SIZE_MAX));
+    TRY(element_take_key(&call->order, &call->field));
     const size_t bytes = (size_t)call->order.fields[0].bytes;
     call->out[0].bytes = bytes;
     TRY(element_check_array(call->order.ctx, "keys", call->keys, call->order.count, bytes));

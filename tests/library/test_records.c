@@ -153,6 +153,29 @@ static void run_refusals(void)
     CHECK(keys[0] == 4 && keys[3] == 1 && records[0] == 1, "a refused call has changed an array");
 }
 
+/* A type or an order that does not exist is refused by every call on keys in the words of hsort_sort(): its caller gave no field. */
+static void refuse_types(void)
+{
+    uint32_t keys[4] = {4, 3, 2, 1}, values[4] = {1, 2, 3, 4};
+    int64_t index[4] = {0}, kept;
+    hsort_check_result result = {.struct_size = sizeof result};
+    for (int wrong = 0; wrong < 2; wrong++) {
+        const hsort_type type = wrong == 0 ? (hsort_type)99 : HSORT_U32;
+        const hsort_order order = wrong == 0 ? HSORT_ASCENDING : (hsort_order)7;
+        char line[1024];
+        refused(hsort_sort(ctx, type, order, keys, 4, NULL),
+                wrong == 0 ? ": no key type 99" : ": no order 7");
+        snprintf(line, sizeof line, "%s", hsort_last_error(ctx));
+        refused(hsort_argsort(ctx, type, order, keys, 4, index, NULL, 4, NULL), line);
+        refused(hsort_sort_pairs(ctx, type, order, keys, values, 4, 4, NULL), line);
+        refused(hsort_select(ctx, type, order, keys, 4, index, 1, values, NULL), line);
+        refused(hsort_check(ctx, type, order, keys, 4, NULL, &result), line);
+        refused(hsort_check_pairs(ctx, type, order, keys, values, 4, 4, NULL, NULL, &result), line);
+        if (wrong == 0) // it has no order
+            refused(hsort_unique(ctx, type, keys, 4, NULL, &kept, NULL, NULL, NULL, NULL), line);
+    }
+}
+
 /* Each array of a call is refused if it is not there, or not where its elements can lie. */
 static void refuse_arrays(void)
 {
@@ -367,6 +390,7 @@ static void run_context(hsort_engine engine, hsort_exchange exchange, size_t lim
     engine_limit = limit;
     run_all(limit == 0 || limit > LITTLE ? RECORDS : GATHER, seed);
     run_refusals();
+    refuse_types();
     refuse_arrays();
     run_overlaps();
     run_narrow_overlaps();

@@ -14,7 +14,8 @@
 static inline void *take_aligned(char **at, int64_t count, size_t bytes, size_t alignment)
 {
     void *part = *at;
-    *at += bytes_rounded_up((size_t)count * bytes, alignment);
+    // By integers, because *at is NULL where only the size is wanted, and a pointer that is NULL takes no offset.
+    *at = (char *)((uintptr_t)*at + bytes_rounded_up((size_t)count * bytes, alignment));
     return part;
 }
 

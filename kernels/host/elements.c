@@ -26,11 +26,20 @@ static inline void copy_element(char *to, const char *from, size_t bytes)
     }
 }
 
+/* Where an array of elements begins. Elements of 0 bytes have none, and not even 0 may be added to NULL. */
+static char *array_begin(const void *array)
+{
+    static char none;
+    return array ? (char *)array : &none;
+}
+
 hsort_status host_take(struct engine *engine, const struct engine_take *take, int64_t *outside)
 {
     const int threads = host_threads(engine);
     const uint64_t before = (uint64_t)take->from_count[0], all = before + (uint64_t)take->from_count[1];
     const size_t bytes = take->element_bytes;
+    const char *const from[] = {array_begin(take->from[0]), array_begin(take->from[1])};
+    char *const to = array_begin(take->to);
     int64_t wrong = 0;
     TRY(kernel_passes("take"));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && take->count >= PARALLEL_COUNT) reduction(+ : wrong)
@@ -40,10 +49,8 @@ hsort_status host_take(struct engine *engine, const struct engine_take *take, in
         if (at >= all)
             wrong++;
         else
-            copy_element((char *)take->to + (uint64_t)i * bytes,
-                         at < before ? (const char *)take->from[0] + at * bytes
-                                     : (const char *)take->from[1] + (at - before) * bytes,
-                         bytes);
+            copy_element(to + (uint64_t)i * bytes,
+                         at < before ? from[0] + at * bytes : from[1] + (at - before) * bytes, bytes);
     }
     if (outside)
         *outside = wrong;
@@ -55,6 +62,8 @@ hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, i
                         int64_t *outside)
 {
     const int threads = host_threads(engine);
+    char *const out = array_begin(to);
+    const char *const in = array_begin(from);
     int64_t wrong = 0;
     TRY(kernel_passes("place"));
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count >= PARALLEL_COUNT) reduction(+ : wrong)
@@ -63,8 +72,7 @@ hsort_status host_place(struct engine *engine, size_t element_bytes, void *to, i
         if (at >= (uint64_t)to_count)
             wrong++;
         else
-            copy_element((char *)to + at * element_bytes, (const char *)from + (uint64_t)i * element_bytes,
-                         element_bytes);
+            copy_element(out + at * element_bytes, in + (uint64_t)i * element_bytes, element_bytes);
     }
     *outside = wrong;
     return HSORT_OK;

@@ -40,13 +40,25 @@ int64_t merge_cut(int key_bytes, const void *a, int64_t a_count, const void *b, 
     KEY_RETURN(key_bytes, merge_path, a, a_count, b, b_count, rank);
 }
 
+/* Where a run begins. An empty run may be NULL, and not even 0 may be added to NULL: it begins where the keys go. */
+static const void *run_begin(const void *run, int64_t count, const void *out)
+{
+    return count > 0 ? run : out;
+}
+
 void merge_alone(int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count, void *out)
 {
+    a = run_begin(a, a_count, out);
+    b = run_begin(b, b_count, out);
     KEY_CALL(key_bytes, merge_part, a, a_count, b, b_count, out);
 }
 
 void merge_runs(int threads, int key_bytes, const void *a, int64_t a_count, const void *b, int64_t b_count,
                 void *out)
 {
+    if (a_count + b_count == 0) // `out` may be NULL, too
+        return;
+    a = run_begin(a, a_count, out);
+    b = run_begin(b, b_count, out);
     KEY_CALL(key_bytes, merge_by_threads, a, a_count, b, b_count, out, threads);
 }

@@ -86,12 +86,16 @@ static hsort_status bring_piece(const struct element_check *c, int which, int64_
                                 const void **memory)
 {
     hsort_context *ctx = c->order.ctx;
+    *memory = NULL;
+    if (c->bytes[which] == 0) // the array may be NULL, and so may the buffer
+        return HSORT_OK;
     const char *from = (const char *)c->array[which] + (size_t)done * c->bytes[which];
+    *memory = from;
+    if (c->in_reach[which])
+        return HSORT_OK;
     void *to = (char *)ctx->kept[KEPT_SCRATCH].memory + c->place[which];
-    *memory = c->bytes[which] == 0 ? NULL : c->in_reach[which] ? (const void *)from : to;
-    return c->in_reach[which]
-               ? HSORT_OK
-               : ctx->engine->ops->copy(ctx->engine, STREAM_WORK, to, from, (size_t)some * c->bytes[which]);
+    *memory = to;
+    return ctx->engine->ops->copy(ctx->engine, STREAM_WORK, to, from, (size_t)some * c->bytes[which]);
 }
 
 /* The next elements. Not collective. */

@@ -356,7 +356,7 @@ struct between_rounds {
 
 struct key_field element_word(const void *keys, int word, size_t stride, int shift)
 {
-    return (struct key_field){.from = (const char *)keys + 8 * (size_t)word,
+    return (struct key_field){.from = keys ? (const char *)keys + 8 * (size_t)word : NULL,
                               .stride = stride,
                               .bytes = 8,
                               .map = keymap_of_codes(8),

@@ -1,6 +1,8 @@
 """The version is said once, in hypersort.h; what is built has it as a literal in hypersort/_built.py."""
 
 import re
+import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 from setuptools import setup
@@ -17,6 +19,20 @@ def read_version():
     return re.search(r"^Version: (.*)$", info.read_text(), re.MULTILINE)[1]
 
 
+@contextmanager
+def licence():
+    """Has LICENSE beside this file: setuptools takes it from nowhere above. A source archive has its own."""
+    beside = here / "LICENSE"
+    if beside.exists():
+        yield
+        return
+    shutil.copyfile(here.parents[1] / "LICENSE", beside)
+    try:
+        yield
+    finally:
+        beside.unlink()
+
+
 class BuildPy(build_py):
     """Copies the package, and says in it what it is."""
 
@@ -29,4 +45,5 @@ class BuildPy(build_py):
 
 
 # The licence is said here because no form of it in pyproject.toml suits setuptools before 77 as well as after 2026.
-setup(version=read_version(), license="BSD-3-Clause", cmdclass={"build_py": BuildPy})
+with licence():
+    setup(version=read_version(), license="BSD-3-Clause", cmdclass={"build_py": BuildPy})

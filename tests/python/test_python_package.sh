@@ -81,13 +81,31 @@ mkdir -p "$work/python/lib" && ln -s "$library" "$work/python/lib/$(readlink "$l
 said=$(PYTHONPATH=$SOURCE/src/python "$python" -c "import sys; sys.prefix = '$work/python'
 import hypersort; print(*hypersort.sort([3, 1, 2]))" 2>&1)
 [ "$said" = "1 2 3" ] || fail "a library in Python's prefix: $said"
-# By pip, from the tree, with the library in HYPERSORT_LIBRARY or beside the package.
-if "$python" -c 'import setuptools, pip; assert int(setuptools.__version__.split(".")[0]) >= 62' 2>/dev/null; then
-    mkdir "$work/src" && cp -r "$SOURCE/src/python" "$SOURCE/src/hypersort.h" "$work/src" # pip builds in the tree
-    PYTHONPATH='' "$python" -m pip -v install --no-build-isolation --no-deps --no-index --no-compile --target "$work/pip" \
-        "$work/src/python" >"$work/log" 2>&1 || fail "pip install: $(cat "$work/log")"
+# licensed FOLDER: so is the package that pip installed there.
+licensed()
+{
+    local found # with setuptools 77 and later in another folder than before
+    found=$(find "$1"/hypersort-*.dist-info -name LICENSE)
+    cmp "$found" "$SOURCE/LICENSE" || fail "installed at $1: no LICENSE"
+}
+pip_install()
+{
+    PYTHONPATH='' "$python" -m pip -v install --no-build-isolation --no-deps --no-index --no-compile --target "$1" "$2" \
+        >"$work/log" 2>&1 || fail "pip install $2: $(cat "$work/log")"
     # What is deprecated is an error in some later version, which pip would fetch.
-    ! grep -A 9 SetuptoolsDeprecationWarning "$work/log" || fail "pip install: setuptools deprecates something"
+    ! grep -A 9 SetuptoolsDeprecationWarning "$work/log" || fail "pip install $2: setuptools deprecates something"
+    licensed "$1"
+}
+# By pip, from the tree, with the library in HYPERSORT_LIBRARY or beside the package; and from a source archive.
+if "$python" -c 'import setuptools, pip; assert int(setuptools.__version__.split(".")[0]) >= 62' 2>/dev/null; then
+    mkdir -p "$work/tree/src" && cp "$SOURCE/LICENSE" "$work/tree" # pip builds in the tree
+    cp -r "$SOURCE/src/python" "$SOURCE/src/hypersort.h" "$work/tree/src"
+    pip_install "$work/pip" "$work/tree/src/python"
+    [ ! -e "$work/tree/src/python/LICENSE" ] || fail "pip install leaves a LICENSE in the tree"
+    (cd "$work/tree/src/python" && PYTHONPATH='' "$python" -c 'from setuptools import build_meta; build_meta.build_sdist("../..")') \
+        >"$work/log" 2>&1 || fail "the source archive: $(cat "$work/log")"
+    pip_install "$work/archive" "$work"/tree/hypersort-*.tar.gz
+    HYPERSORT_LIBRARY=$library installed "$work/archive"
     HYPERSORT_LIBRARY=$library installed "$work/pip"
     ln -s "$library" "$work/pip/hypersort/$(readlink "$library")"
     installed "$work/pip"

@@ -333,11 +333,13 @@ static hsort_status make_result(struct disk_passes *p)
 /* Let every rank know of the parts that any of them has made in this call. Collective. */
 static hsort_status join_made(struct disk_passes *p)
 {
+    const struct comm *comm = &p->s->ctx->comm;
     uint64_t *words = (uint64_t *)p->made;
     const int64_t parts = p->plan.parts;
     const int count = (int)(2 * parts * RUN_FACTS_WORDS);
-    TRY(comm_check(MPI_Allreduce(MPI_IN_PLACE, words, count, MPI_UINT64_T, MPI_BOR, p->s->ctx->comm.world),
-                   "MPI_Allreduce", true));
+    if (!comm_is_alone(comm))
+        TRY(comm_check(MPI_Allreduce(MPI_IN_PLACE, words, count, MPI_UINT64_T, MPI_BOR, comm->world),
+                       "MPI_Allreduce", true));
     for (int64_t part = 0; part < 2 * parts; part++) {
         struct run_facts *known = part < parts ? &p->plan.runs[part] : &p->plan.segments[part - parts];
         if (p->made[part].is_made)

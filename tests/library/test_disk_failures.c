@@ -386,6 +386,8 @@ static void walk(const struct disk_case *c, bool is_site, int what)
         while (nth < MOST_PASSAGES && fail_once(c, is_site, what, failing[f], nth))
             nth++;
         CHECK(nth < MOST_PASSAGES, "%s: still reached", faults_case);
+        CHECK(!is_site || what != FAULT_MPI || (nth > 1) == (size > 1), "%d calls of MPI by rank %d of %d",
+              nth - 1, failing[f], size);
         if (rank == 0)
             printf("%s: %d passages of %s on rank %d\n", c->is_records ? "records" : "keys", nth - 1,
                    name_of(is_site, what), failing[f]);

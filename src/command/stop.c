@@ -58,6 +58,12 @@ int stop_signal(void)
     return caught;
 }
 
+int stop_is_asked(void *unused)
+{
+    (void)unused;
+    return stop_signal() != 0;
+}
+
 const char *stop_signal_name(int signal_number)
 {
     return signal_number == SIGUSR1 ? "SIGUSR1" : signal_number == SIGTERM ? "SIGTERM" : "no signal";

@@ -29,6 +29,9 @@ void stop_unwatch(void);
 /* The signal that asked this process to stop, or 0. Not collective. */
 int stop_signal(void);
 
+/* hsort_should_stop_fn: was this process asked to stop? Not collective. */
+int stop_is_asked(void *unused);
+
 /* "SIGUSR1", "SIGTERM". Not collective. Static. */
 const char *stop_signal_name(int signal_number);
 

@@ -61,6 +61,7 @@ struct window {
 struct disk_cuts {
     struct comm *comm;
     struct comm alone; /* this rank alone, for the ranges */
+    const hsort_options *options;
     const struct pass_sort *sort;
     const struct run_plan *plan;
     int64_t borders; /* between segments: one less than these */
@@ -434,6 +435,15 @@ static key_code code_in_window(const void *cuts, int64_t cut, int64_t run, int64
     return pass_code_at(c->sort, c->window[run].elements, position - c->window[run].begin);
 }
 
+/* Is this rank to leave its share of the cuts? Without a message, so the others hear of it when they have theirs. */
+static hsort_status go_on_or_stop(const struct disk_cuts *c)
+{
+    const hsort_options *o = c->options;
+    return o->should_stop && o->should_stop(o->should_stop_user)
+               ? status_fail(HSORT_STOPPED, "asked to stop while runs were cut")
+               : HSORT_OK;
+}
+
 /* Find the cuts at this rank's borders, some at a time. found [own_borders * parts]. Not collective. */
 static hsort_status cut_windows(struct disk_cuts *c, int64_t *found)
 {
@@ -441,6 +451,7 @@ static hsort_status cut_windows(struct disk_cuts *c, int64_t *found)
     const struct run_set set = {.count = c->count, .code_at = code_in_window, .state = c};
     for (int64_t first = 0, some; first < c->own_borders; first += some) {
         int64_t position[CUTS_MOST];
+        TRY(go_on_or_stop(c));
         TRY(narrow_border(c, first));
         some = choose_some(c, first);
         for (int64_t i = 0; i < some; i++)
@@ -509,10 +520,12 @@ static hsort_status find_cuts(struct disk_cuts *c, int64_t *cuts)
 }
 
 hsort_status disk_cuts_find(struct comm *comm, const struct pass_sort *sort, const struct run_store *store,
-                            const struct run_plan *plan, size_t bytes, int64_t *cuts)
+                            const struct run_plan *plan, const hsort_options *options, size_t bytes,
+                            int64_t *cuts)
 {
     struct disk_cuts c = {
         .comm = comm,
+        .options = options,
         .alone = {.size = 1, .node_size = 1, .threads = comm->threads},
         .sort = sort,
         .plan = plan,

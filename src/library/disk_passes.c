@@ -317,7 +317,7 @@ static hsort_status make_result(struct disk_passes *p)
     TRY(share_line(p, store->reopen(store->user)));
     struct trace *trace = p->s->ctx->comm.trace;
     struct trace_span *span = trace_begin(trace, "cut runs");
-    TRY(trace_end_with(span, disk_cuts_find(&p->s->ctx->comm, &p->sort, store, &p->plan,
+    TRY(trace_end_with(span, disk_cuts_find(&p->s->ctx->comm, &p->sort, store, &p->plan, &p->s->ctx->options,
                                             disk_plan_window_bytes(store->memory_bytes), p->cuts)));
     sort_end_pass(p->s, HSORT_PHASE_EXCHANGE);
     span = trace_begin(trace, "pass 2: segments");

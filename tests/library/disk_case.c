@@ -75,6 +75,7 @@ struct disk_group disk_group_open(int first, int count, bool turned, hsort_engin
     options.transport = HSORT_TRANSPORT_STAGED;
     options.shared_memory = HSORT_CHOICE_OFF;
     options.threads = threads;
+    options.should_stop = disk_should_stop;
     const hsort_status status = hsort_create(group.comm, &options, &group.ctx);
     CHECK(status == HSORT_OK, "%d ranks: %s", count, hsort_last_error(NULL));
     if (status != HSORT_OK)

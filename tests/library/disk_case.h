@@ -59,6 +59,7 @@ enum disk_op {
     DISK_SINK_END,
     DISK_SOURCE_STOP, /* next() says no; no failure */
     DISK_SINK_STOP,
+    DISK_CUTS_STOP, /* should_stop() says yes */
     DISK_OPS
 };
 extern const char *const disk_op_names[DISK_OPS];

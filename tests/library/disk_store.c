@@ -2,8 +2,8 @@
 #include "tests/library/disk_store.h"
 
 const char *const disk_op_names[DISK_OPS] = {
-    "open",        "begin_run",  "write_run", "end_run",  "reopen",      "read_run", "end_segment",
-    "source move", "source end", "sink move", "sink end", "source stop", "sink stop"};
+    "open",        "begin_run",  "write_run", "end_run",  "reopen",      "read_run",  "end_segment",
+    "source move", "source end", "sink move", "sink end", "source stop", "sink stop", "cuts stop"};
 
 static atomic_int calls_left[DISK_OPS];
 
@@ -27,6 +27,12 @@ bool disk_fail_untouched(enum disk_op op)
 static bool fails_now(enum disk_op op)
 {
     return atomic_load(&calls_left[op]) > 0 && atomic_fetch_sub(&calls_left[op], 1) == 1;
+}
+
+int disk_should_stop(void *user)
+{
+    (void)user;
+    return fails_now(DISK_CUTS_STOP);
 }
 
 static hsort_status fail_or_not(enum disk_op op)

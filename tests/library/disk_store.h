@@ -52,6 +52,9 @@ extern struct disk_call disk_call;
 struct run_store disk_store_make(const struct disk_case *c);
 struct key_stream disk_stream_make(struct disk_stream *user);
 
+/* hsort_should_stop_fn; of sorts with a store only the cuts ask. */
+int disk_should_stop(void *user);
+
 /* The slow sort: to [count] = elements in order, stable. The second function: are elements in order? */
 void disk_sort_slowly(const struct disk_case *c, const char *from, int64_t count, char *to);
 bool disk_is_in_order(const struct disk_case *c, const char *elements, int64_t count);

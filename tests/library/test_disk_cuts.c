@@ -77,10 +77,18 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm wor
 
 /* ---- The store ------------------------------------------------------------------------------------------------------- */
 
+/* AddressSanitizer's; not every compiler has the header. */
+size_t __sanitizer_get_current_allocated_bytes(void);
+
+/* As malloc() counts it. */
 static int64_t memory_in_use(void)
 {
+#ifdef __SANITIZE_ADDRESS__ // mallinfo2() knows nothing of its malloc()
+    return (int64_t)__sanitizer_get_current_allocated_bytes();
+#else
     const struct mallinfo2 facts = mallinfo2();
     return (int64_t)(facts.uordblks + facts.hblkhd);
+#endif
 }
 
 /* element [width] = an element with that key: the bare key, or the halves of the key among zeros. */
@@ -168,7 +176,19 @@ static struct run_store store_of(struct memory_store *store)
     return (struct run_store){.user = store, .read_run = read_run};
 }
 
-static hsort_status find(struct memory_store *store, size_t bytes, int64_t *cuts)
+/* Whom the search asks to stop: the question of this number is answered so; 0: none. */
+struct stop_at {
+    int64_t number, asked;
+};
+
+/* hsort_should_stop_fn. */
+static int stop_now(void *user)
+{
+    struct stop_at *at = user;
+    return ++at->asked == at->number;
+}
+
+static hsort_status find_or_stop(struct memory_store *store, size_t bytes, struct stop_at *at, int64_t *cuts)
 {
     const struct run_store as_store = store_of(store);
     const struct keymap half = keymap_make(HSORT_U32, HSORT_ASCENDING);
@@ -180,9 +200,17 @@ static hsort_status find(struct memory_store *store, size_t bytes, int64_t *cuts
     const bool bare = store->plan.element_bytes == sizeof(uint64_t);
     const struct pass_sort sort = {.map = keymap_make(HSORT_U64, HSORT_ASCENDING),
                                    .elements = bare ? NULL : &wide};
+    const hsort_options options = {.should_stop = at ? stop_now : NULL, .should_stop_user = at};
     store->reads = store->bytes = store->memory = 0;
     messages = 0;
-    return disk_cuts_find(&comm, &sort, &as_store, &store->plan, bytes, cuts);
+    comm.error[0] = '\0';
+    status_clear();
+    return disk_cuts_find(&comm, &sort, &as_store, &store->plan, &options, bytes, cuts);
+}
+
+static hsort_status find(struct memory_store *store, size_t bytes, int64_t *cuts)
+{
+    return find_or_stop(store, bytes, NULL, cuts);
 }
 
 /* ---- The second opinion ------------------------------------------------------------------------------------------------ */
@@ -305,6 +333,8 @@ static void run_large(size_t width, int64_t parts, int64_t part, int64_t fence, 
     const hsort_status status = find(&store, BYTES, cuts);
     CHECK(status == HSORT_OK && are_right(&store, cuts), "elements of %zu bytes: %s", width,
           status == HSORT_OK ? "other cuts" : comm.error);
+    CHECK(store.memory - before >= parts / comm.size * (fences / parts),
+          "%lld bytes are counted, and the fences alone take more", (long long)store.memory - before);
     CHECK(store.memory - before <= allowed && allowed < ranges / 2,
           "elements of %zu bytes: %lld bytes are taken, %lld are allowed, of ranges of %lld", width,
           (long long)store.memory - before, (long long)allowed, (long long)ranges);
@@ -333,6 +363,29 @@ static void run_failing(uint64_t seed)
     free_runs(&store);
 }
 
+/* If one rank is asked to stop, before its first cuts or later, it reads no more, and all ranks return that. */
+static void run_stopped(uint64_t seed)
+{
+    struct memory_store store;
+    int64_t cuts[41 * 40], asked = 0, reads = 0;
+    make_runs(&store, sizeof(uint64_t), 40, 100, 40, 8, 0, false, seed);
+    for (int stopping = 0; stopping < comm.size; stopping++)
+        for (int try = 0; try < 3; try++) { // undisturbed, at the last question, at the first one
+            struct stop_at at = {.number = comm.rank != stopping || try == 0 ? 0 : try == 1 ? asked : 1};
+            const hsort_status status = find_or_stop(&store, 1, &at, cuts);
+            CHECK(try == 0
+                      ? status == HSORT_OK && at.asked > 1
+                      : status == HSORT_STOPPED && strstr(comm.error, "asked to stop while runs were cut"),
+                  "try %d of rank %d: status %d after %lld questions, %s", try, stopping, (int)status,
+                  (long long)at.asked, comm.error);
+            CHECK(at.number == 0 || (at.asked == at.number && store.reads < reads),
+                  "%lld reads, %lld undisturbed", (long long)store.reads, (long long)reads);
+            reads = try == 0 ? store.reads : reads;
+            asked = try == 0 ? at.asked : asked;
+        }
+    free_runs(&store);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -348,6 +401,7 @@ int main(int argc, char **argv)
     } else {
         run_drawn(seed);
         run_failing(seed);
+        run_stopped(seed);
         run_many(RUNS, seed);
         run_large(20000, 30, 600, 60, seed);
         run_large(900, 60, 5000, 500, seed);

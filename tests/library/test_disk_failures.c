@@ -86,8 +86,8 @@ static void run_to_some_place(const struct disk_case *c, const struct disk_group
 {
     struct stream_check check;
     const uint64_t draw = check_random(random);
-    const enum disk_op op =
-        stops ? (draw % 2 ? DISK_SOURCE_STOP : DISK_SINK_STOP) : (enum disk_op)(draw % DISK_SOURCE_STOP);
+    const enum disk_op op = (enum disk_op)(stops ? DISK_SOURCE_STOP + draw % (DISK_OPS - DISK_SOURCE_STOP)
+                                                 : draw % DISK_SOURCE_STOP);
     const int failing = (int)(check_random(random) % (uint64_t)size);
     const int nth = 1 + (int)(check_random(random) % 12);
     const struct disk_made before = disk_made_parts();

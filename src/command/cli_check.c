@@ -226,14 +226,8 @@ static hsort_status check_files(struct scanner *scanner, const struct cli_option
 static hsort_status open_counts(struct comm *comm, const struct cli_options *options,
                                 const struct file_in *file, struct file_in *counts)
 {
-    const hsort_type type = HSORT_I64;
-    const struct file_source source = {
-        .paths = &options->counts,
-        .paths_count = 1,
-        .format = file_format_resolve(options->counts, FILE_AUTO), // by its name alone
-        .type = &type,
-        .direct_io = options->direct_io};
-    TRY(file_open(comm, &source, counts));
+    const struct number_list list = {"counts have one", "counts are of <i8", false};
+    TRY(record_io_open_list(comm, options->counts, options->direct_io, &list, counts));
     if (counts->count == file->count)
         return HSORT_OK;
     report_fail(comm, HSORT_ARGUMENT, "%s: has %" PRId64 " counts, and %s has %" PRId64 " keys", counts->path,
@@ -250,11 +244,7 @@ hsort_status cli_check(struct comm *comm, const struct cli_options *options)
     if (options->key)
         return options->gensort && options->against.count == 0 ? gensort_check(comm, options)
                                                                : records_check(comm, options);
-    struct file_source source = {.paths = options->files,
-                                 .paths_count = options->files_count,
-                                 .format = options->format,
-                                 .type = options->type_given ? &options->type : NULL,
-                                 .direct_io = options->direct_io};
+    struct file_source source = record_io_key_source(options);
     TRY(file_open(comm, &source, &file));
     hsort_status status = HSORT_OK;
     source.paths = options->against.text;

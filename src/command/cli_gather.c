@@ -34,48 +34,19 @@ struct gather_run {
 
 /* ---- Inputs -------------------------------------------------------------------------------------------- */
 
-/* A .npy file must hold a list of numbers. It is opened first as elements of any kind, to say what it holds instead. Collective. */
-static hsort_status check_index_shape(struct gather_run *run)
-{
-    const struct file_source any = {
-        .paths = &run->options->by, .paths_count = 1, .any = true, .direct_io = run->options->direct_io};
-    struct file_in by;
-    TRY(file_open(run->comm, &any, &by));
-    hsort_status status = HSORT_OK;
-    if (by.element.dimensions > 1)
-        status = report_fail(run->comm, HSORT_FORMAT, "%s: has %d dimensions; an index has one", by.path,
-                             by.element.dimensions);
-    else if (!by.is_key)
-        status =
-            report_fail(run->comm, HSORT_FORMAT, "%s: holds no numbers; an index is of <i8 or <u8", by.path);
-    file_close(&by);
-    return status;
-}
-
 /* Collective. */
 static hsort_status open_gathered(struct gather_run *run)
 {
     const struct cli_options *options = run->options;
-    const hsort_type raw_type = HSORT_I64;
     const struct file_source source = record_io_source(options);
-    struct file_source by = {.paths = &options->by,
-                             .paths_count = 1,
-                             .format = file_format_resolve(options->by, FILE_AUTO), // by its name alone
-                             .direct_io = options->direct_io};
+    const struct number_list index = {"an index has one", "an index is of <i8 or <u8", true};
     TRY(file_open(run->comm, &source, &run->in));
     run->has_in = true;
     if (run->in.element.bytes > CLI_RECORD_MOST)
         return report_fail(run->comm, HSORT_ARGUMENT, "%s: has elements of %zu bytes; %d can be moved",
                            run->in.path, run->in.element.bytes, CLI_RECORD_MOST);
-    if (by.format == FILE_RAW)
-        by.type = &raw_type;
-    else
-        TRY(check_index_shape(run));
-    TRY(file_open(run->comm, &by, &run->by));
+    TRY(record_io_open_list(run->comm, options->by, options->direct_io, &index, &run->by));
     run->has_by = true;
-    if (run->by.type != HSORT_I64 && run->by.type != HSORT_U64)
-        return report_fail(run->comm, HSORT_FORMAT, "%s: holds %s; an index is of <i8 or <u8", run->by.path,
-                           hsort_type_name(run->by.type));
     const int rank = run->comm->rank, size = run->comm->size;
     run->first = launch_share(run->in.count, rank, size);
     run->count = launch_share(run->in.count, rank + 1, size) - run->first;
@@ -254,8 +225,6 @@ static hsort_status write_gathered(struct gather_run *run)
 static hsort_status print_gathered(struct gather_run *run)
 {
     const double own[] = {run->read_seconds, run->gather_seconds, run->write_seconds, run->verify_seconds};
-    double most[4];
-    TRY(comm_largest(run->comm, own, 4, most));
     struct records_report report = {.word = "record",
                                     .plural = "elements",
                                     .input = &run->in,
@@ -264,12 +233,7 @@ static hsort_status print_gathered(struct gather_run *run)
                                     .output = run->options->output,
                                     .count = run->by.count,
                                     .element_bytes = run->in.element.bytes,
-                                    .ranks = run->comm->size,
                                     .engine = hsort_engine_name(run->report.stats.engine),
-                                    .read_seconds = most[0],
-                                    .sort_seconds = most[1],
-                                    .write_seconds = most[2],
-                                    .verify_seconds = most[3],
                                     .gathers = true,
                                     .verified = run->report.verified,
                                     .fingerprint_ok = run->report.fingerprint_ok,
@@ -277,13 +241,7 @@ static hsort_status print_gathered(struct gather_run *run)
                                     .stats = run->report.stats,
                                     .trace = run->report.trace,
                                     .own = run->report.own};
-    TRY(records_report_gather(&report, run->comm, run->ctx, own));
-    hsort_status printed = job_open(run->comm, &report.job);
-    if (printed == HSORT_OK && run->comm->rank == 0)
-        printed = records_report_print(&report, run->options->json);
-    job_close(&report.job);
-    free(report.per_rank);
-    return comm_agree(run->comm, printed);
+    return records_report_end(&report, run->comm, run->ctx, own, run->options->json);
 }
 
 static hsort_status gather_phases(struct gather_run *run)

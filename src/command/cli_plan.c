@@ -1,11 +1,13 @@
 /* hypersort plan: what sorting a file would take on other numbers of ranks, by hsort_plan(). Only the header of the
  * file is read, and nothing is sorted. Rates that are not given are defaults. */
 #include "src/command/cli.h"
+#include "src/command/disk_sort.h"
 #include "src/command/json.h"
 #include "src/command/plan_disk.h"
 #include "src/command/plan_rates.h"
 #include "src/command/plan_records.h"
 #include "src/command/progress.h"
+#include "src/command/record_io.h"
 #include "src/command/report.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -248,15 +250,16 @@ hsort_status cli_plan(struct comm *comm, const struct cli_options *options)
 {
     struct file_in file;
     struct plan_disk disk;
-    const struct file_source source = {.paths = options->files,
-                                       .paths_count = options->files_count,
-                                       .format = options->format,
-                                       .type = options->type_given ? &options->type : NULL,
-                                       .direct_io = HSORT_CHOICE_OFF};
+    struct file_source source = record_io_key_source(options);
     if (plan_is_of_elements(options))
         return plan_records(comm, options);
+    source.direct_io = HSORT_CHOICE_OFF; // nothing is read
     TRY(file_open(comm, &source, &file));
-    hsort_status status = plan_disk_open(&disk, comm, options);
+    hsort_status status = plan_check_size(comm, &file, file.element.bytes);
+    if (status == HSORT_OK)
+        status = disk_sort_check_runs(comm, options, &file);
+    if (status == HSORT_OK)
+        status = plan_disk_open(&disk, comm, options);
     if (status == HSORT_OK)
         status = comm_agree(comm, comm->rank == 0 ? make_plans(options, &file, &disk) : HSORT_OK);
     file_close(&file);

@@ -106,12 +106,8 @@ static hsort_status read_places(struct select_run *run)
 static hsort_status open_selected(struct select_run *run)
 {
     const struct cli_options *options = run->options;
-    const struct file_source keys = {.paths = options->files,
-                                     .paths_count = options->files_count,
-                                     .format = options->format,
-                                     .type = options->type_given ? &options->type : NULL,
-                                     .direct_io = options->direct_io},
-                             source = options->key ? record_io_source(options) : keys;
+    const struct file_source source =
+        options->key ? record_io_source(options) : record_io_key_source(options);
     TRY(file_open(run->comm, &source, &run->in));
     run->has_in = true;
     run->type = run->in.type;

@@ -29,6 +29,7 @@
 #include "src/command/disk_sort.h"
 #include "src/command/launch.h"
 #include "src/command/progress.h"
+#include "src/command/record_io.h"
 #include "src/command/records.h"
 #include "src/command/records_hdf5.h"
 #include "src/command/report.h"
@@ -108,9 +109,8 @@ static hsort_status verify_output(struct sort_run *run)
 /* hsort_should_stop_fn: after the local sort. Not collective. */
 static int should_stop(void *unused)
 {
-    (void)unused;
     stop_hold(FAULT_HOLD_SORT, "after the local sort", NULL);
-    return stop_signal() != 0;
+    return stop_is_asked(unused);
 }
 
 /* Write the line of a run that was stopped. */
@@ -311,10 +311,7 @@ static hsort_status choose_disk(struct sort_run *run, size_t *memory_bytes)
     const struct cli_options *options = run->options;
     const bool counted = hsort_type_bytes(run->in.type) < sizeof(uint32_t);
     bool needs, begun;
-    if (counted && options->runs > 0)
-        return report_fail(run->comm, HSORT_ARGUMENT,
-                           "%s: --runs: keys of 1 or 2 bytes are counted, and never go by way of the disk",
-                           run->in.path);
+    TRY(disk_sort_check_runs(run->comm, options, &run->in));
     TRY(disk_sort_memory(run->comm, options, memory_bytes));
     TRY(disk_sort_begun(run->comm, options, &begun));
     TRY(from_library(run, streams_need_store(run->ctx, run->in.type, run->order, run->share.count,
@@ -385,11 +382,7 @@ hsort_status cli_sort(struct comm *comm, const struct cli_options *options)
     if (options->key || options->index || options->values || options->unique)
         return records_sort(comm, options);
     progress_start(&run.progress, progress_choose(options->progress, comm->rank));
-    const struct file_source source = {.paths = options->files,
-                                       .paths_count = options->files_count,
-                                       .format = options->format,
-                                       .type = options->type_given ? &options->type : NULL,
-                                       .direct_io = options->direct_io};
+    const struct file_source source = record_io_key_source(options);
     TRY(file_open(comm, &source, &run.in));
     share_open(&run.share, comm, &run.progress, &run.in);
     const hsort_status sorted = run_sort(&run);

@@ -36,6 +36,16 @@ hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *option
     return comm_any(comm, mine, begun);
 }
 
+hsort_status disk_sort_check_runs(struct comm *comm, const struct cli_options *options,
+                                  const struct file_in *keys)
+{
+    if (options->runs == 0 || hsort_type_bytes(keys->type) >= sizeof(uint32_t))
+        return HSORT_OK;
+    return report_fail(comm, HSORT_ARGUMENT,
+                       "%s: --runs: keys of 1 or 2 bytes are counted, and never go by way of the disk",
+                       keys->path);
+}
+
 hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *options, size_t *bytes)
 {
     size_t own = 0;

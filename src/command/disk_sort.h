@@ -39,6 +39,10 @@ struct disk_sort {
  *   begun  [1] written, the same on every rank */
 hsort_status disk_sort_begun(struct comm *comm, const struct cli_options *options, bool *begun);
 
+/* Refuse --runs for bare keys that are counted, and so need no runs. Collective. Errors the same on every rank: HSORT_ARGUMENT. */
+hsort_status disk_sort_check_runs(struct comm *comm, const struct cli_options *options,
+                                  const struct file_in *keys);
+
 /* *bytes = host memory for this sort on every rank: the least that any rank has (cli_memory()). Collective. */
 hsort_status disk_sort_memory(struct comm *comm, const struct cli_options *options, size_t *bytes);
 

@@ -273,10 +273,8 @@ static hsort_status look_at_values(struct comm *comm, struct records_plan *plan)
 static hsort_status open_inputs(struct comm *comm, struct records_plan *plan)
 {
     const struct cli_options *options = plan->options;
-    struct file_source source = record_io_source(options);
+    struct file_source source = options->key ? record_io_source(options) : record_io_key_source(options);
     source.direct_io = HSORT_CHOICE_OFF;
-    source.any = options->key != NULL;
-    source.type = options->type_given ? &options->type : NULL;
     TRY(file_open(comm, &source, &plan->file));
     plan->keys = record_keys_bare(plan->file.type, HSORT_ASCENDING);
     const hsort_status parsed =
@@ -293,6 +291,8 @@ hsort_status plan_records(struct comm *comm, const struct cli_options *options)
 {
     struct records_plan plan = {.options = options};
     hsort_status status = open_inputs(comm, &plan);
+    if (status == HSORT_OK)
+        status = plan_check_size(comm, &plan.file, plan.element_bytes);
     if (status == HSORT_OK)
         status = plan_disk_open(&plan.disk, comm, options);
     if (status == HSORT_OK)

@@ -6,16 +6,24 @@
 #include "src/command/launch.h"
 #include "src/command/report.h"
 #include "src/command/run_trace.h"
+#include "src/command/stop.h"
 
-struct file_source record_io_source(const struct cli_options *options)
+struct file_source record_io_key_source(const struct cli_options *options)
 {
     return (struct file_source){.paths = options->files,
                                 .paths_count = options->files_count,
                                 .format = options->format,
-                                .direct_io = options->direct_io,
-                                .any = true,
-                                .record_bytes = options->record_bytes,
-                                .record_word = "--record"};
+                                .type = options->type_given ? &options->type : NULL,
+                                .direct_io = options->direct_io};
+}
+
+struct file_source record_io_source(const struct cli_options *options)
+{
+    struct file_source source = record_io_key_source(options);
+    source.any = true;
+    source.record_bytes = options->record_bytes;
+    source.record_word = "--record";
+    return source;
 }
 
 static hsort_status check_values(struct comm *comm, const struct file_in *elements,
@@ -50,6 +58,45 @@ hsort_status record_io_open_values(struct comm *comm, const struct cli_options *
     return status;
 }
 
+/* A .npy file is opened first as elements of any kind, to say what it holds instead of numbers. Collective. */
+static hsort_status check_list_shape(struct comm *comm, const struct file_source *source,
+                                     const struct number_list *is)
+{
+    struct file_source any = *source;
+    struct file_in list;
+    any.any = true;
+    any.format = FILE_AUTO;
+    TRY(file_open(comm, &any, &list));
+    hsort_status status = HSORT_OK;
+    if (list.element.dimensions != 1)
+        status = report_fail(comm, HSORT_FORMAT, "%s: has %d dimensions; %s", list.path,
+                             list.element.dimensions, is->has);
+    else if (!list.is_key)
+        status = report_fail(comm, HSORT_FORMAT, "%s: holds no numbers; %s", list.path, is->is_of);
+    file_close(&list);
+    return status;
+}
+
+hsort_status record_io_open_list(struct comm *comm, const char *path, hsort_choice direct_io,
+                                 const struct number_list *is, struct file_in *list)
+{
+    const hsort_type raw_type = HSORT_I64;
+    const enum file_format format = file_format_resolve(path, FILE_AUTO); // by its name alone
+    const struct file_source source = {.paths = &path,
+                                       .paths_count = 1,
+                                       .format = format,
+                                       .type = format == FILE_RAW ? &raw_type : NULL,
+                                       .direct_io = direct_io};
+    if (format != FILE_RAW)
+        TRY(check_list_shape(comm, &source, is));
+    TRY(file_open(comm, &source, list));
+    if (list->type == HSORT_I64 || (is->or_unsigned && list->type == HSORT_U64))
+        return HSORT_OK;
+    report_fail(comm, HSORT_FORMAT, "%s: holds %s; %s", list->path, hsort_type_name(list->type), is->is_of);
+    file_close(list);
+    return HSORT_FORMAT;
+}
+
 hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io)
 {
     io->progress = progress;
@@ -63,6 +110,7 @@ hsort_status record_io_library(struct comm *comm, const struct cli_options *opti
     hsort_options sort = options->sort;
     sort.progress = options->progress != PROGRESS_OFF ? progress_steps : NULL;
     sort.progress_user = progress;
+    sort.should_stop = stop_is_asked; // while runs are cut; in memory, elements have no safe point
     run_trace_options(options, &sort);
     const hsort_status status = hsort_create(comm->world, &sort, ctx);
     if (status != HSORT_OK)

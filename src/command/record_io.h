@@ -15,13 +15,27 @@ struct record_io {
     struct progress *progress; /* or NULL: the caller shows the progress */
 };
 
-/* The input of a command as a file of elements; elements of raw files have --record bytes. */
+/* The input of a command as a file of keys: of --type, or of the type that the file names. */
+struct file_source record_io_key_source(const struct cli_options *options);
+
+/* The same as a file of elements; elements of raw files have --record bytes. */
 struct file_source record_io_source(const struct cli_options *options);
 
 /* Open --values, which must have one value for each of `elements`. Collective. Errors file_open()'s; HSORT_ARGUMENT if there are more or
  * fewer values, or if they are too large. Nothing is open after an error. */
 hsort_status record_io_open_values(struct comm *comm, const struct cli_options *options,
                                    const struct file_in *elements, struct file_in *values);
+
+/* A file of positions or of numbers of elements, as texts say it. */
+struct number_list {
+    const char *has, *is_of; /* "an index has one", "an index is of <i8 or <u8" */
+    bool or_unsigned;        /* <u8 as well as <i8 */
+};
+
+/* Open such a file, by its name a .npy file or a raw one. Collective. Errors file_open()'s; HSORT_FORMAT: it is no such list. Nothing is
+ * open after an error. */
+hsort_status record_io_open_list(struct comm *comm, const char *path, hsort_choice direct_io,
+                                 const struct number_list *is, struct file_in *list);
 
 /* Open the engine. Not collective. Errors HSORT_ARGUMENT (threads), HSORT_HOST_MEMORY. */
 hsort_status record_io_open(struct comm *comm, int threads, struct progress *progress, struct record_io *io);

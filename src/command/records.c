@@ -25,14 +25,8 @@ bool records_are_indexed(const struct cli_options *options)
 static hsort_status open_elements(struct record_run *run)
 {
     const struct cli_options *options = run->options;
-    const struct file_source source = {.paths = options->files,
-                                       .paths_count = options->files_count,
-                                       .format = options->format,
-                                       .type = options->type_given ? &options->type : NULL,
-                                       .direct_io = options->direct_io,
-                                       .any = options->key != NULL,
-                                       .record_bytes = options->record_bytes,
-                                       .record_word = "--record"};
+    const struct file_source source =
+        options->key ? record_io_source(options) : record_io_key_source(options);
     TRY(file_open(run->comm, &source, &run->elements.in));
     run->elements.given = true;
     run->elements.bytes = run->elements.in.element.bytes;
@@ -417,12 +411,6 @@ static hsort_status print_records(struct record_run *run)
     const struct cli_options *options = run->options;
     struct records_report *report = &run->report;
     const double own[] = {run->read_seconds, run->sort_seconds, run->write_seconds, run->verify_seconds};
-    double most[4];
-    TRY(comm_largest(run->comm, own, 4, most));
-    report->read_seconds = most[0];
-    report->sort_seconds = most[1];
-    report->write_seconds = most[2];
-    report->verify_seconds = most[3];
     report->work = "sort";
     report->streamed = run->streamed;
     report->word = options->key ? "record" : hsort_type_name(run->elements.in.type);
@@ -440,16 +428,9 @@ static hsort_status print_records(struct record_run *run)
     report->count = run->elements.in.count;
     report->element_bytes = run->elements.bytes;
     report->other_bytes = run->values.bytes;
-    report->ranks = run->comm->size;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
     report->exchange = report_exchange(run->ctx, report->stats.passes);
-    TRY(records_report_gather(report, run->comm, run->ctx, own));
-    hsort_status printed = job_open(run->comm, &report->job);
-    if (printed == HSORT_OK && run->comm->rank == 0)
-        printed = records_report_print(report, options->json);
-    job_close(&report->job);
-    free(report->per_rank);
-    return comm_agree(run->comm, printed);
+    return records_report_end(report, run->comm, run->ctx, own, options->json);
 }
 
 /* Outputs are opened before the work, so that a name that cannot be written costs no sort. With --unique their sizes are known

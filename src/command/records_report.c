@@ -1,6 +1,7 @@
 #include "src/command/records_report.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "src/command/progress.h"
 
@@ -28,15 +29,6 @@ hsort_status records_report_add(struct records_report *report, const hsort_conte
     sum->crossed_bytes += last.crossed_bytes;
     sum->crossed_plain_bytes += last.crossed_plain_bytes;
     return HSORT_OK;
-}
-
-hsort_status records_report_gather(struct records_report *report, struct comm *comm, hsort_context *ctx,
-                                   const double *times)
-{
-    report->own.read_seconds = times[0];
-    report->own.write_seconds = times[2];
-    report->own.verify_seconds = times[3];
-    return rank_reports_gather(comm, ctx, &report->own, &report->per_rank);
 }
 
 static double report_bytes(const struct records_report *report)
@@ -160,7 +152,7 @@ static void print_phases(const struct records_report *report)
     report_phase("verify", report->verify_seconds);
 }
 
-hsort_status records_report_print(const struct records_report *report, bool json)
+static hsort_status print_records_report(const struct records_report *report, bool json)
 {
     char text[REPORT_FIGURE_TEXT];
     progress_clear();
@@ -202,6 +194,37 @@ hsort_status records_report_print(const struct records_report *report, bool json
                                    : ", NOT ONE OF EACH KEY");
     run_trace_print(&report->trace);
     return report_flush();
+}
+
+/* Take the times of this rank, and of the rank that took longest. Collective. */
+static hsort_status take_times(struct records_report *report, struct comm *comm, const double *times)
+{
+    double most[4];
+    report->own.read_seconds = times[0];
+    report->own.write_seconds = times[2];
+    report->own.verify_seconds = times[3];
+    TRY(comm_largest(comm, times, 4, most));
+    report->read_seconds = most[0];
+    report->sort_seconds = most[1];
+    report->write_seconds = most[2];
+    report->verify_seconds = most[3];
+    return HSORT_OK;
+}
+
+hsort_status records_report_end(struct records_report *report, struct comm *comm, hsort_context *ctx,
+                                const double *times, bool json)
+{
+    TRY(take_times(report, comm, times));
+    report->ranks = comm->size;
+    TRY(rank_reports_gather(comm, ctx, &report->own, &report->per_rank));
+    hsort_status status = job_open(comm, &report->job);
+    if (status == HSORT_OK) {
+        status = comm_agree(comm, comm->rank == 0 ? print_records_report(report, json) : HSORT_OK);
+        job_close(&report->job);
+    }
+    free(report->per_rank);
+    report->per_rank = NULL;
+    return status;
 }
 
 /* ---- check --------------------------------------------------------------------------------------------- */

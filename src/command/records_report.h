@@ -37,7 +37,7 @@ struct records_report {
     struct job job;
     struct run_trace trace;
     struct rank_report own;       /* of this rank */
-    struct rank_report *per_rank; /* [ranks] on rank 0; owned */
+    struct rank_report *per_rank; /* [ranks] on rank 0; owned by records_report_end() */
 };
 
 struct records_check_report {
@@ -54,12 +54,13 @@ struct records_check_report {
 /* Add what the last call of the library did. Not collective. Errors HSORT_ARGUMENT: there was none. */
 hsort_status records_report_add(struct records_report *report, const hsort_context *ctx);
 
-/* Learn what each rank has done. times: this rank's, in the order of the report's four. Collective. Errors agreed: those of
- * rank_reports_gather(). */
-hsort_status records_report_gather(struct records_report *report, struct comm *comm, hsort_context *ctx,
-                                   const double *times);
+/* Print the report on rank 0, with what only all ranks together know: the largest times, each rank's own, and the job.
+ * times: this rank's, in the order of the report's four. Collective.
+ * Errors   agreed: those of rank_reports_gather() and job_open(); HSORT_IO: stdout cannot be written. */
+hsort_status records_report_end(struct records_report *report, struct comm *comm, hsort_context *ctx,
+                                const double *times, bool json);
 
-/* Print the report; so does records_report_print(). Errors of both: HSORT_IO, stdout cannot be written. */
+/* Print the report. Errors HSORT_IO: stdout cannot be written. */
 hsort_status records_report_check(const struct records_check_report *report, bool json);
 
 /* Do the two files of a report hold the same records? */
@@ -69,7 +70,5 @@ bool records_report_same(const struct records_check_report *report);
  * HSORT_MISMATCH. */
 hsort_status records_report_judge(struct comm *comm, const struct records_check_report *report,
                                   const char *word);
-
-hsort_status records_report_print(const struct records_report *report, bool json);
 
 #endif

@@ -134,6 +134,8 @@ verified()
 refusals()
 {
     refused 0 2 "--counts without --unique" sort keys.npy -o x --counts y
+    refused 3 2 "keys.npy: holds u64; counts are of <i8" check keys.npy --unique --counts keys.npy --against keys.npy
+    refused 0 2 "records.npy: holds no numbers; counts are of <i8" check keys.npy --unique --counts records.npy --against keys.npy
     refused 0 2 "-o FILE is missing" sort keys.npy --unique --counts c.npy
     refused 3 2 "x.npy: is named for two outputs" sort keys.npy -o x.npy --unique --counts ./x.npy
     refused 3 2 "keys.npy: is the input" sort keys.npy -o x.npy --unique --counts keys.npy

@@ -396,39 +396,21 @@ static void describe_run(struct hdf5_run *run, const char **names)
     report->left = run->in.left.length > 0 ? run->in.left.text : NULL;
     report->count = run->in.count;
     report->element_bytes = run->in.row_bytes;
-    report->ranks = run->comm->size;
+    report->indexed = true;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
     report->exchange = report_exchange(run->ctx, report->stats.passes);
 }
 
 static hsort_status print_run(struct hdf5_run *run)
 {
-    struct records_report *report = &run->report;
     const double own[] = {run->read_seconds, run->sort_seconds, run->write_seconds, run->verify_seconds};
     const char **names = malloc(((size_t)run->in.columns + 1) * sizeof *names);
-    double most[4];
-    hsort_status status = comm_largest(run->comm, own, 4, most);
-    if (!names && status == HSORT_OK)
-        status = status_fail(HSORT_HOST_MEMORY, "no memory for the report");
+    hsort_status status =
+        comm_agree(run->comm, names ? HSORT_OK : status_fail(HSORT_HOST_MEMORY, "no memory for the report"));
     if (status == HSORT_OK) {
-        report->read_seconds = most[0];
-        report->sort_seconds = most[1];
-        report->write_seconds = most[2];
-        report->verify_seconds = most[3];
         describe_run(run, names);
-        report->indexed = true;
+        status = records_report_end(&run->report, run->comm, run->ctx, own, run->options->json);
     }
-    status = comm_agree(run->comm, status);
-    if (status == HSORT_OK)
-        status = records_report_gather(report, run->comm, run->ctx, own);
-    if (status == HSORT_OK)
-        status = job_open(run->comm, &report->job);
-    if (status == HSORT_OK) {
-        status = comm_agree(run->comm, run->comm->rank == 0 ? records_report_print(report, run->options->json)
-                                                            : HSORT_OK);
-        job_close(&report->job);
-    }
-    free(report->per_rank);
     free(names);
     return status;
 }

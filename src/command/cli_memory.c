@@ -39,7 +39,7 @@ hsort_status cli_memory(const struct comm *comm, const struct cli_options *optio
         *bytes = part_of_node(comm, number);
         return HSORT_OK;
     }
-    if (!number_parse(text, true, SIZE_MAX, &number) || number == 0)
+    if (!number_parse(text, true, INT64_MAX, &number) || number == 0) // reports count in int64_t
         return status_fail(HSORT_ARGUMENT, "--memory: '%s' is not a size", text);
     *bytes = (size_t)number;
     return HSORT_OK;

@@ -289,6 +289,26 @@ static const char *option_hint(const struct cli_options *options, const char *wo
     return nearest_hint(&nearest, "--", hint);
 }
 
+/* Return a hint at what the letter of an unknown option may have been meant to be, or "": the only long option of the command that
+ * begins with it. */
+static const char *letter_hint(const struct cli_options *options, char letter, char *hint)
+{
+    const char *name = NULL;
+    int names = 0;
+    hint[0] = '\0';
+    if (letter == 'n')
+        return ": mpirun takes the number of ranks, before 'hypersort'";
+    for (int row = 0; row < ROWS; row++) {
+        if (cli_rows[row].commands & 1u << options->command && cli_rows[row].name[0] == letter) {
+            name = cli_rows[row].name;
+            names++;
+        }
+    }
+    if (names == 1)
+        snprintf(hint, NEAREST_HINT, " (did you mean --%s?)", name);
+    return hint;
+}
+
 /* Complain if several long options begin with `word`. */
 static hsort_status refuse_ambiguous(const struct cli_options *options, const char *word)
 {
@@ -315,7 +335,8 @@ static hsort_status fail_option(const struct cli_options *options, int found, co
     if (row)
         return cli_complain(options, "option '%.128s': --%s takes no value", word, row->name);
     if (optopt)
-        return cli_complain(options, "unknown option '-%c'", optopt);
+        return cli_complain(options, "unknown option '-%c'%s", optopt,
+                            letter_hint(options, (char)optopt, hint));
     TRY(refuse_ambiguous(options, word));
     return cli_complain(options, "unknown option '%.128s'%s", word, option_hint(options, word, hint));
 }
@@ -326,6 +347,29 @@ bool cli_is_given(const struct cli_options *options, const char *name)
         if (options->given[row] && strcmp(cli_rows[row].name, name) == 0)
             return true;
     return false;
+}
+
+/* Is this the value of the option before it, which takes a value only behind '='? A file of that name is ./on and so on. */
+static hsort_status check_not_value(const struct cli_options *options, const struct option_row *before,
+                                    const char *operand)
+{
+    if (!before || before->kind != MAYBE_WORD || cli_parse_word(operand, before->value) < 0)
+        return HSORT_OK;
+    return cli_complain(options, "'%s' behind --%s: write --%s=%s, or ./%s for a file of that name", operand,
+                        before->name, before->name, operand, operand);
+}
+
+/* Take the value of an option. Behind a letter, = would be the beginning of a name. */
+static hsort_status take_option_value(const struct option_row *row, bool by_letter, const char *value,
+                               struct cli_options *options)
+{
+    const bool is_text = row->kind == TEXT || row->kind == ONE_TEXT || row->kind == TEXTS;
+    if (by_letter && is_text && value[0] == '=')
+        return cli_complain(options, "-%c%.128s: write -%c %.128s or --%s%.128s", row->letter, value,
+                            row->letter, value + 1, row->name, value);
+    TRY(cli_store_value(row, value, options));
+    options->given[row - cli_rows] = true;
+    return HSORT_OK;
 }
 
 /* Take the options. The operands are moved to the front of argv, behind the command's name; *operands is their number. */
@@ -339,16 +383,19 @@ static hsort_status parse_options(int argc, char **argv, struct cli_options *opt
     opterr = 0; // every rank would print
     optind = 0; // glibc: start anew
     int found;
+    const struct option_row *bare = NULL; // the option before the next word, if it had no value
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (found == '?' || found == ':')
             return fail_option(options, found, argv[optind - 1]);
         if (found == OPERAND) {
+            TRY(check_not_value(options, bare, optarg));
+            bare = NULL;
             argv[1 + (*operands)++] = optarg;
             continue;
         }
         const struct option_row *row = find_row(options->command, found);
-        TRY(cli_store_value(row, optarg, options));
-        options->given[row - cli_rows] = true;
+        bare = optarg ? NULL : row;
+        TRY(take_option_value(row, found < LONG_ONLY, optarg, options));
     }
     while (optind < argc) // behind "--"
         argv[1 + (*operands)++] = argv[optind++];
@@ -416,7 +463,8 @@ static hsort_status take_command(const char *word, struct cli_options *options)
         nearest_offer(&nearest, cli_commands[command].word, strlen(cli_commands[command].word));
     nearest_offer(&nearest, "help", 4);
     nearest_offer(&nearest, "version", 7);
-    return cli_complain(options, "'%.128s' is not a command%s", word, nearest_hint(&nearest, "", hint));
+    return cli_complain(options, "'%.128s' is not a command%s%s", word, nearest_hint(&nearest, "", hint),
+                        word[0] == '-' ? "; options stand behind the command" : "");
 }
 
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c)

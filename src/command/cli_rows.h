@@ -100,6 +100,9 @@ void cli_print_man(void);
 __attribute__((format(printf, 2, 3))) hsort_status cli_complain(const struct cli_options *options,
                                                                 const char *format, ...);
 
+/* The place of `text` in "this|that|other", or -1. */
+int cli_parse_word(const char *text, const char *words);
+
 /* Put the value of one option into its field; NULL: the option has no value. Errors HSORT_ARGUMENT. */
 hsort_status cli_store_value(const struct option_row *row, const char *value, struct cli_options *options);
 

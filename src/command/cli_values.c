@@ -2,7 +2,6 @@
 #include "src/command/cli_rows.h"
 #include <ctype.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/keytype.h"
@@ -15,14 +14,18 @@
 
 /* ---- Numbers --------------------------------------------------------------------------------------------- */
 
-/* Read a number greater than 0, times `unit`. Refuses what strtod() also takes: blanks, signs, hexadecimal, "nan". */
+/* Between these, so that nothing that is made of rates overflows. */
+static const double rate_least = 1e-9, rate_most = 1e15;
+
+/* Read a rate or a time, times `unit`. Refuses what strtod() also takes: blanks, signs, hexadecimal, "nan". */
 static bool parse_rate(const char *text, double unit, double *number)
 {
     char *end;
     if (text[strspn(text, "0123456789.e+-")] != '\0' || !(isdigit((unsigned char)text[0]) || text[0] == '.'))
         return false;
-    *number = strtod(text, &end) * unit;
-    return end != text && *end == '\0' && *number > 0 && isfinite(*number);
+    const double read = strtod(text, &end);
+    *number = read * unit;
+    return end != text && *end == '\0' && read >= rate_least && read <= rate_most;
 }
 
 hsort_status cli_add_ranks(const char *text, struct cli_options *options)
@@ -49,8 +52,7 @@ static hsort_status add_text(const struct option_row *row, const char *value, st
 
 /* ---- Words --------------------------------------------------------------------------------------------- */
 
-/* The place of `text` in "this|that|other", or -1. */
-static int parse_word(const char *text, const char *words)
+int cli_parse_word(const char *text, const char *words)
 {
     const size_t length = strlen(text);
     for (int place = 0; *words; place++) {
@@ -126,7 +128,7 @@ static hsort_status store_word(const struct option_row *row, const char *value, 
     const char *word = is_type ? short_type(value) : value, *doubt = is_type ? doubtful_type(value) : NULL;
     if (doubt)
         return cli_complain(options, "--%s: '%s' is %s: say which", row->name, value, doubt);
-    const int place = parse_word(word, row->value);
+    const int place = cli_parse_word(word, row->value);
     if (place < 0) {
         struct nearest nearest;
         char hint[NEAREST_HINT];

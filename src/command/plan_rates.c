@@ -1,8 +1,13 @@
 #include "src/command/plan_rates.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include "kernels/base/lesser.h"
+#include "src/command/report.h"
 
 enum { RANKS_PER_NODE = 8 }; /* unless told otherwise */
+
+/* The most that is planned for. Copies of an element, its code and its place then have fewer than 2^63 bytes together. */
+enum { ELEMENTS_MOST_LOG = 54, BYTES_MOST_LOG = 60 };
 
 static const char *const source_names[] = {"default", "given"};
 
@@ -34,6 +39,20 @@ int plan_ranks_per_node(const struct cli_options *options, int ranks)
     if (options->nodes > 0)
         return (int)divide_up(ranks, options->nodes);
     return options->ranks_per_node > 0 ? options->ranks_per_node : RANKS_PER_NODE;
+}
+
+hsort_status plan_check_size(struct comm *comm, const struct file_in *in, size_t element_bytes)
+{
+    if (in->count <= INT64_C(1) << ELEMENTS_MOST_LOG &&
+        in->count <= (INT64_C(1) << BYTES_MOST_LOG) / (int64_t)element_bytes)
+        return HSORT_OK;
+    return report_fail(comm, HSORT_ARGUMENT,
+                       "%s: has %" PRId64
+                       " elements of %zu bytes%s; plan reckons with up to 2^%d elements and "
+                       "2^%d bytes",
+                       in->path, in->count, element_bytes,
+                       element_bytes > in->element.bytes ? ", with what travels with them" : "",
+                       ELEMENTS_MOST_LOG, BYTES_MOST_LOG);
 }
 
 void plan_rates_print(const hsort_rates *rates)

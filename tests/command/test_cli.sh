@@ -340,6 +340,9 @@ odd_names()
     POSIXLY_CORRECT=1 ok 2 sort keys.NPY -o out --output-format npy --verify
     POSIXLY_CORRECT=1 ok 0 sort -o --out -- keys.NPY
     cmp -s ./- ./--out || fail "operands behind --"
+    cp keys.NPY reread
+    ok 0 sort --verify ./reread --format npy -o ./=out --output-format raw
+    cmp -s ./- ./=out || fail "a file that is named as a value of the option before it"
     ok 0 gen -n 100 --dist sorted -o $'a\n\033[2Jb.raw'
     ok 0 check $'a\n\033[2Jb.raw' --type u64 --against $'a\n\033[2Jb.raw'
     grep -q 'against      a??\[2Jb.raw, 100 keys: the same keys' "$work.out" || fail "control characters in a report of check"

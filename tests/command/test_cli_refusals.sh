@@ -24,8 +24,7 @@ refused_drawn()
     refused "$ranks" "$@"
 }
 
-# ---- Usage
-# --------------------------------------------------------------------------------------------------
+# ---- Usage ----------------------------------------------------------------------------------------
 
 bad_usage()
 {
@@ -41,6 +40,11 @@ bad_usage()
     refused 0 2 "unknown option '--thraeds=3' (did you mean --threads?)" sort in -o out --thraeds=3
     refused 0 2 "unknown option '--descending': -r is for bare keys, KEY:desc for records" sort in -o out --descending
     refused 0 2 "unknown option '--descending'; see" gather in -o out --descending
+    refused 0 2 "'--json' is not a command; options stand behind the command" --json sort in -o out
+    refused 0 2 "unknown option '-k' (did you mean --key?)" sort in -o out -k a
+    refused_drawn 2 "unknown option '-n': mpirun takes the number of ranks" sort in -o out -n 4
+    refused_drawn 2 "-o=out: write -o out or --output=out" sort in -o=out
+    refused 0 2 "'reread' behind --verify: write --verify=reread, or ./reread" sort in -o out --verify reread
     refused 0 2 "'direkt' is not one of auto|(did you mean direct?)" sort in -o out --exchange direkt
     refused 0 2 "'gaus' is not a distribution (did you mean gauss?)" gen -n 1 --dist gaus -o out
     refused 0 2 "--types: 'U64' is not one of u32|(did you mean u64?)" bench --types U64
@@ -128,8 +132,7 @@ bad_usage()
     refused_drawn 2 "'narrow:65'|from 1 to 64" gen -n 1 --dist narrow:65 -o out
 }
 
-# ---- Bad input
-# ----------------------------------------------------------------------------------------------
+# ---- Bad input ------------------------------------------------------------------------------------
 
 bad_input()
 {
@@ -243,8 +246,7 @@ bad_threads()
     rm ./*
 }
 
-# ---- Bad output, bad luck
-# -----------------------------------------------------------------------------------
+# ---- Bad output, bad luck -------------------------------------------------------------------------
 
 bad_output()
 {

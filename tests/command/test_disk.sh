@@ -168,7 +168,7 @@ least() { sed -n 's/.* of memory on each rank, but it may use .*: -S \([0-9]*[KM
 refusals()
 {
     local size word
-    for size in 0 x 200% 0% -1 1.0000000001K % 10GB 1e; do
+    for size in 0 x 200% 0% -1 1.0000000001K % 10GB 1e 2^63; do
         refused 0 2 "--memory: |$size|such as 8G|see 'hypersort sort --help'" sort in.raw --type u64 -o out.raw "--memory=$size"
     done
     refused 0 2 "--runs: '0'" sort in.raw --type u64 -o out.raw --runs 0
@@ -217,12 +217,48 @@ refusals()
     rm -r file closed
 }
 
+# Runs and checkpoints in directories of another user, begun by that user or not. Root becomes another user here.
+others()
+{
+    local plain=$MPIRUN another="setpriv --reuid=65534 --regid=65534 --clear-groups" sort="sort in.raw --type u64"
+    chmod 755 .
+    # shellcheck disable=SC2086  # words
+    if [ "$(id -u)" != 0 ] || ! { $another "$HYPERSORT" --version && $another ls "$work"; } >"$work.out" 2>"$work.err"; then
+        echo "not tested: directories of others (this is not root, or others cannot run the command here)"
+        return
+    fi
+    mkdir -m 1777 tmp shared
+    mkdir -m 755 theirs
+    mkdir -m 700 closed
+    chmod 644 in.raw
+    local MPIRUN="env TMPDIR=$work/tmp OMPI_MCA_orte_tmpdir_base=$work/tmp HOME=$work/tmp $another $plain" words
+    # shellcheck disable=SC2086  # words
+    {
+        refused 3 3 "theirs/out.raw.hypersort-runs: cannot be made: Permission denied" $sort -o theirs/out.raw --runs 3
+        refused 3 3 "closed/out.raw: cannot create: Permission denied" $sort -o closed/out.raw --runs 3
+        refused 3 3 "theirs/out.raw.|.hypersort-runs: cannot be made: Permission denied" $sort -o shared/out.raw --runs 3 -T theirs
+        refused 3 3 "theirs/.hypersort-lock: cannot create: Permission denied" $sort -o shared/out.raw --checkpoint theirs
+        refused 3 3 "closed/kept: cannot be made: Permission denied" $sort -o shared/out.raw --checkpoint closed/kept
+        refused 3 3 "theirs: no file can be made there: Permission denied" plan in.raw --type u64 -n 2 --disk theirs
+        mkdir -m 755 shared/out.raw.hypersort-runs
+        mkdir -m 777 shared/kept
+        install -m 600 in.raw shared/kept/manifest
+        install -m 600 in.raw shared/out.raw.hypersort-runs/plan
+        refused 3 3 "shared/kept/manifest: cannot open: Permission denied" $sort -o shared/out.raw --checkpoint shared/kept
+        for words in "" "--runs 3"; do
+            refused 3 3 "out.raw.hypersort-runs/.hypersort-lock: cannot create: Permission denied" $sort -o shared/out.raw $words
+        done
+    }
+    rm -r tmp shared theirs closed
+    chmod 700 .
+}
+
 draws
 echo "drawn: done after $SECONDS s"
 limits
 wide
 ok 0 gen -n 300000 --type u64 -s "$seed" -o in.raw
-for part in in_memory refusals; do
+for part in in_memory refusals others; do
     $part
     echo "$part: done after $SECONDS s"
 done

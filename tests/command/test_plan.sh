@@ -100,6 +100,26 @@ json "['%.0f' % r['plans'][0]['direct'][key] for key in ('messages_per_rank', 'm
 json "abs(r['plans'][0]['direct']['total_seconds'] / $seconds - 1) < 0.01"
 
 bad() { refused 1 2 "$@"; }
+
+# Files of holes with so many bytes that figures of a plan might overflow. Few file systems have such files; tmpfs does.
+if ! huge=$(mktemp -d /dev/shm/hypersort.XXXXXX 2>/dev/null) || ! truncate -s 7E "$huge/7E" 2>/dev/null; then
+    echo "not tested: files of 2^60 bytes and more (no tmpfs in /dev/shm)"
+else
+    truncate -s 1E "$huge/1E"
+    truncate -s 16P "$huge/16P"
+    bad "7E: has 8070450532247928832 elements of 1 bytes; plan reckons with up to 2^54 elements and 2^60 bytes" plan "$huge/7E" --type u8 -n 2
+    bad "7E: has 123145302310912 elements of 65536 bytes; plan" plan "$huge/7E" --record 65536 --key @0:u64 -n 2
+    bad "1E: has 17592186044416 elements of 65544 bytes, with what travels with them; plan" \
+        plan "$huge/1E" --record 65536 --key @0:u64 -n 2 --index at.npy
+    for words in "1E --record 65536 --key @0:u64" "16P --type u8 --index at.npy --unique" "16P --record 1 --key @0:u8"; do
+        # shellcheck disable=SC2086  # words
+        ok 1 plan "$huge/"$words -n 1 3 1G -S 1T --device-memory 80G --disk-read-gbs 1 --disk-write-gbs 1 --json
+        json "all(p['by_disk']['lacks'] or p['by_disk']['run_bytes_on_disk'] >= r['bytes'] for p in r['plans'] if p['by_disk']['needed'])"
+        json "all(p['bytes_per_rank'] == -(-r['records'] // p['ranks']) * r['element_bytes'] <= p['engine_bytes_per_rank'] for p in r['plans'])"
+        json "r['plans'][0]['by_disk']['needed'] and (r['plans'][0]['by_disk']['total_seconds'] or 1) > 0"
+    done
+fi
+[ -z "${huge:-}" ] || rm -r "$huge"
 bad "-n RANKS is missing" plan in.npy
 bad "IN is missing" plan -n 4
 bad "'3x' is not a number of ranks" plan in.npy -n 2 3x
@@ -114,6 +134,13 @@ bad "--nodes" plan in.npy -n 2 --nodes -1
 for value in 0 -1 nan inf 1x "" 1e999 0x10; do
     bad "--link-gbs: '$value'" plan in.npy -n 2 "--link-gbs=$value"
 done
+# Rates of which no machine has any would make seconds without end, or none.
+for value in 1e-10 1e-317 1.1e15; do
+    bad "--link-gbs: '$value'" plan in.npy -n 2 "--link-gbs=$value"
+    bad "--latency-us: '$value'" plan in.npy -n 2 "--latency-us=$value"
+done
+ok 1 plan in.npy -n 2 --link-gbs 1e-9 --network-gbs 1e15 --latency-us 1e15 --json
+json "all(0 < p[e]['total_seconds'] < 1e20 for p in r['plans'] for e in ('bitonic', 'direct'))"
 for rate in sort-gkeys merge-gbs copy-gbs step-us message-us link-us latency-us network-gbs; do
     bad "--$rate: '0'" plan in.npy -n 2 "--$rate=0"
 done

@@ -188,6 +188,9 @@ texts()
     json "r['plans'][0]['one_pass']['phases']['gather'] > 0 and not r['plans'][0]['one_pass']['with_keys']"
     refused 0 2 "the keys have 24 bytes together; at most 16 are allowed" plan in.raw --record 32 --key @0:bytes16,@16:u64 -n 2
     refused 0 2 "--memory: '0'" plan in.raw --type u64 -n 2 -S 0
+    refused 3 2 "in.raw: --runs: keys of 1 or 2 bytes are counted" plan in.raw --type u8 -n 2 --runs 3
+    refused 0 2 "in.raw: --runs: keys of 1 or 2 bytes are counted" plan in.raw --type u16 -n 2 --runs 3 -o out.%r.raw
+    ok 0 plan in.raw --type u8 -n 2 --runs 3 --index at.npy
     refused 0 2 "--disk-read-gbs: '0'" plan in.raw --type u64 -n 2 --disk-read-gbs 0
     rm in.raw
 }

@@ -327,14 +327,6 @@ static hsort_status read_from_owner(void *owner, int64_t at, size_t bytes, void 
     return process_memory_read(&from->messages->theirs, from->rank, (uint64_t)at, bytes, host);
 }
 
-bool piece_messages_has_reads(const struct piece_messages *m)
-{
-    bool has = false;
-    for (int from = 0; m && from < m->plan.comm->size; from++)
-        has = has || (m->theirs.reads[from] && m->plan.runs_of[from] > 0);
-    return has;
-}
-
 /* List the reads from one rank, the first at `place`. */
 static int reads_of_rank(struct piece_messages *m, int from, int64_t round, size_t place, struct engine_transfer *transfers,
                          size_t *places)

@@ -56,9 +56,6 @@ void piece_messages_close(struct piece_messages *messages); /* NULL is fine; not
 hsort_status piece_messages_plan(struct piece_messages *messages, const int64_t *cut_offset,
                                  const char *const *run);
 
-/* Does this rank read pieces itself? After piece_messages_plan(). Not collective. */
-bool piece_messages_has_reads(const struct piece_messages *messages);
-
 /* List the pieces of other ranks' runs that this rank reads itself in `round`: transfers for the engine, and where in the slot each
  * piece belongs, in bytes; both arrays have [runs of all other ranks] entries at most. Returns their number. Not collective. */
 int piece_messages_reads(struct piece_messages *messages, int64_t round, struct engine_transfer *transfers, size_t *places);

@@ -106,7 +106,7 @@ static hsort_status parse_key_descr(struct npy_text *text, struct dictionary *di
     if (npy_take(text, "[") || npy_take(text, "("))
         return status_fail(
             HSORT_FORMAT,
-            "%s: has a structured dtype, where keys are numbers; sort, check and select take it with --key NAME",
+            "%s: has a structured dtype, where keys are numbers; sort, check, select and plan take it with --key NAME",
             text->path);
     TRY(npy_take_string(text, &descr));
     if (!read_key_type(descr, dictionary))

@@ -81,6 +81,15 @@ PYTHON
     rm lines.txt
     ok 0 select keys.npy --at "$(printf '7,%.0s' {1..1023})7"
     [ "$(sort "$work.out" | uniq -c | xargs)" = "1024 $(head -n 1 "$work.out")" ] || fail "1024 places"
+    # With little memory the file is read several times.
+    ok 2 select keys.npy --at 0,-1,50% --json
+    json "r['readings'] == 1"
+    ok 2 select keys.npy --at 0,-1,50% -S 1K --json
+    json "r['readings'] > 1 and [s['key'] for s in r['selected']][:2] == ['0', '49'] and r['type'] == 'u64'"
+    ok 1 select keys.npy --at "$(printf '7,%.0s' {1..1023})-1" -S 1
+    ok 2 select records.npy --key b:desc,v --at 0,-1 -S 100 --json
+    json "r['readings'] > 1 and [s['key'][0] for s in r['selected']] == ['pear', 'apple']"
+    refused 0 2 "--memory: 'much' is not a size, such as 8G" select keys.npy --at 0 -S much
     printf 'abbc' >border.raw
     # Keys that are counted, and that no exchange moves.
     ok 2 sort border.raw --type u8 -o u.raw --unique --json
@@ -142,7 +151,7 @@ refusals()
     refused 0 3 "missing/c.npy: cannot create" sort keys.npy -o x.npy --unique --counts missing/c.npy
     refused 0 2 "counts its duplicates by itself" check keys.npy --format gensort --unique
     refused 0 2 "--at PLACE is missing" select keys.npy
-    refused 0 2 "records.npy: has a structured dtype|sort, check and select take it with --key" select records.npy --at 0
+    refused 0 2 "records.npy: has a structured dtype|sort, check, select and plan take it with --key" select records.npy --at 0
     refused 0 2 "-r is for bare keys: write KEY:desc" select records.npy --key a -r --at 0
     refused 0 2 "--record and --key need each other" select keys.npy --at 0 --record 8
     refused 2 2 "keys.npy: has plain keys: leave out --key" select keys.npy --key 0 --at 0
@@ -163,6 +172,7 @@ refusals()
             for site in read changed; do
                 HYPERSORT_FAULT=$site:$rank refused 3 3 "rank $rank on " select keys.npy --at 5
                 HYPERSORT_FAULT=$site:$rank refused 3 3 "rank $rank on " select records.npy --key b --at 5
+                HYPERSORT_FAULT=$site:$rank:2 refused 3 3 "rank $rank on " select keys.npy --at 5 -S 1K
             done
         done
     fi

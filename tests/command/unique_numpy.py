@@ -117,9 +117,10 @@ def draw_places(rng, count):
     return places, positions
 
 
-def run_select(case, words):
-    """The fields of each line, or None where it fails."""
-    case.words = ["select", *words]
+def run_select(rng, case, words):
+    """The fields of each line, or None where it fails. With little memory the file is read several times."""
+    memory = [[], ["-S", "100"], ["-S", "2K"], ["-S", "50K"]][rng.integers(4)]
+    case.words = ["select", *words, *memory]
     ended = subprocess.run(case.launch + case.words, capture_output=True, text=True, timeout=300, check=False)
     if ended.returncode or ended.stderr:
         case.why.append(f"exit code {ended.returncode}: {ended.stderr.strip()}")
@@ -135,7 +136,7 @@ def select_case(rng, case):
     descends = rng.random() < 0.5
     ordered = np.sort(keys)[::-1] if descends else np.sort(keys)
     places, positions = draw_places(rng, count)
-    found = run_select(case, [*save_parts(rng, keys, "in"), "--at", ",".join(places), *(["-r"] if descends else [])])
+    found = run_select(rng, case, [*save_parts(rng, keys, "in"), "--at", ",".join(places), *(["-r"] if descends else [])])
     if found is None:
         return
     # The digits of a float tell it from all others of its type: they are the same number once they are of that type.
@@ -160,7 +161,7 @@ def select_records_case(rng, case):
     array, codes, words = draw_structured(rng, count)
     order = np.lexsort(codes[::-1])
     places, positions = draw_places(rng, count)
-    found = run_select(case, [*save_parts(rng, array, "in"), "--at", ",".join(places), "--key", ",".join(words)])
+    found = run_select(rng, case, [*save_parts(rng, array, "in"), "--at", ",".join(places), "--key", ",".join(words)])
     if found is None:
         return
     fields = [field_of(array, word.replace(":desc", "")) for word in words]

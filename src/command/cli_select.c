@@ -201,14 +201,16 @@ static hsort_status take_codes(struct select_run *run, const struct code_selecti
 {
     const size_t bytes = hsort_type_bytes(run->type);
     _Alignas(16) char kept[PLACES_MAX * sizeof(key_code)];
-    int64_t among[PLACES_MAX];
+    int64_t among[PLACES_MAX], place;
     int count = 0;
-    for (int i = 0; i < run->wanted; i++)
-        count += select_ranges_place(found, run->positions[i], &among[count]) >= 0 && among[count] >= 0;
+    for (int i = 0; i < run->wanted; i++) {
+        select_ranges_place(found, run->positions[i], &place);
+        if (place >= 0)
+            among[count++] = place;
+    }
     if (count > 0)
         TRY(select_in_memory(run, HSORT_ASCENDING, found->codes, found->count, among, count, kept));
     for (int i = 0, next = 0; i < run->wanted; i++) {
-        int64_t place;
         const int in = select_ranges_place(found, run->positions[i], &place);
         memcpy(run->selected + (size_t)i * bytes,
                place >= 0 ? kept + (size_t)next++ * bytes : (const char *)&found->range[in].first, bytes);

@@ -19,8 +19,8 @@ struct pipeline_item {
     int64_t count; /* elements; 0: nothing */
     struct engine_transfer *pieces; /* [piece_count] of the item; read in the call */
     int piece_count;
-    int pinned_pieces; /* the first so many pieces, and `out`, come from and go to pinned memory: they are copies, which are */
-    bool out_is_pinned;   /* begun and not waited for. Other transfers run in the call */
+    int pinned_pieces;  /* the first so many lie in pinned memory: the call begins to copy them. It waits for the others */
+    bool out_is_pinned; /* `out` goes to pinned memory: the same holds for it */
     const size_t *places; /* [piece_count] where in the slot each lies, in bytes; NULL: one behind the other */
     struct engine_transfer out; /* of `count` elements; done before pipeline_drain() returns */
 };

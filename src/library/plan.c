@@ -84,42 +84,37 @@ static hsort_status planned_workspace(void *planned_slot, int64_t keys, size_t *
     return HSORT_OK;
 }
 
-/* As pass_slot_find(), for the rank that has most. The host engine's workspace grows with its threads: as many as a rank gets here, unless
- * it asks for others. */
-static hsort_status find_planned_slot(const hsort_rates *rates, const struct cost_network *network,
-                                      struct planned_slot slot, int64_t most, int64_t *elements,
-                                      size_t *bytes)
+/* *least = engine memory without which one pass is not enough. A rank alone needs its keys, and scratch and workspace for a 64th of them. */
+static hsort_status find_least(const struct cost_network *network, const struct planned_slot *slot,
+                               const hsort_plan_result *plan, double *least)
 {
-    const size_t limit = rates->engine_bytes < 9e18 ? (size_t)rates->engine_bytes : (size_t)9e18;
-    const int64_t threads = omp_get_num_procs() / lesser(network->size, network->ranks_per_node);
-    if (rates->engine == HSORT_ENGINE_HOST)
-        TRY(engine_open_host((int)greater(1, threads), 0, &slot.host));
-    const hsort_status status = pass_slot_find(most, (size_t)slot.key_bytes, usable_bytes(limit),
-                                               planned_workspace, &slot, elements, bytes);
-    if (slot.host)
-        slot.host->ops->close(slot.host);
-    return status;
+    const int64_t keys = plan->shard_capacity, scratch = network->size > 1 ? keys : divide_up(keys, 64);
+    size_t workspace = 0;
+    if (slot->host && keys > 0)
+        TRY(slot->host->ops->sort_workspace(slot->host, -1, slot->key_bytes, keys, scratch, &workspace));
+    *least = (network->size > 1 ? plan->engine_bytes : plan->shard_bytes * (1 + (1 + slot->fraction) / 64)) +
+             (double)workspace;
+    return HSORT_OK;
 }
 
-/* Plan two passes if one takes more engine memory than the rates say there is. A rank alone needs its keys, and
- * scratch and workspace for a 64th of them. */
-static hsort_status plan_passes(const hsort_rates *rates, const struct cost_network *network, int64_t count,
-                                int key_bytes, double fraction, hsort_plan_result *plan)
+/* Plan two passes if one takes more engine memory than the rates say there is. */
+static hsort_status plan_passes_of(const hsort_rates *rates, const struct cost_network *network,
+                                   int64_t count, struct planned_slot *slot, hsort_plan_result *plan)
 {
-    const struct planned_slot slot = {fraction, key_bytes, NULL};
     const int64_t most = plan->shard_capacity > 0 ? plan->shard_capacity : 1;
-    const double least =
-        network->size > 1 ? plan->engine_bytes : plan->shard_bytes * (1 + (1 + fraction) / 64);
+    const size_t limit = rates->engine_bytes < 9e18 ? (size_t)rates->engine_bytes : (size_t)9e18;
+    const int key_bytes = slot->key_bytes;
     int64_t elements;
     size_t bytes;
-    plan->passes = 1;
-    if (rates->engine_bytes == 0 || least <= rates->engine_bytes) {
+    double least;
+    TRY(find_least(network, slot, plan, &least));
+    if (least <= rates->engine_bytes) {
         // A rank alone works with less scratch, and takes as much as there is room for.
-        if (rates->engine_bytes > 0)
-            plan->engine_bytes = fmin(plan->engine_bytes, rates->engine_bytes);
+        plan->engine_bytes = fmin(plan->engine_bytes, rates->engine_bytes);
         return HSORT_OK;
     }
-    TRY(find_planned_slot(rates, network, slot, most, &elements, &bytes));
+    TRY(pass_slot_find(most, (size_t)key_bytes, usable_bytes(limit), planned_workspace, slot, &elements,
+                       &bytes));
     plan->passes = elements > 0 ? 2 : 0;
     plan->engine_bytes = (double)(elements > 0 ? bytes : free_bytes_for(bytes));
     if (elements == 0)
@@ -132,6 +127,24 @@ static hsort_status plan_passes(const hsort_rates *rates, const struct cost_netw
     plan->two_passes = cost_two_passes(network, rates, key_bytes, count, plan->runs);
     plan->two_passes_crossing = cost_crossing(network, key_bytes, count, HSORT_EXCHANGE_AUTO);
     return HSORT_OK;
+}
+
+/* The same, if the rates say how much there is. The host engine's workspace grows with its threads: as many as a rank gets here, unless it
+ * asks for others. */
+static hsort_status plan_passes(const hsort_rates *rates, const struct cost_network *network, int64_t count,
+                                int key_bytes, double fraction, hsort_plan_result *plan)
+{
+    struct planned_slot slot = {fraction, key_bytes, NULL};
+    const int64_t threads = omp_get_num_procs() / lesser(network->size, network->ranks_per_node);
+    plan->passes = 1;
+    if (rates->engine_bytes == 0)
+        return HSORT_OK;
+    if (rates->engine == HSORT_ENGINE_HOST)
+        TRY(engine_open_host((int)greater(1, threads), 0, &slot.host));
+    const hsort_status status = plan_passes_of(rates, network, count, &slot, plan);
+    if (slot.host)
+        slot.host->ops->close(slot.host);
+    return status;
 }
 
 /* Plan for keys that are counted: a table in engine memory, and a piece of the keys, which is smaller if there is little memory. */

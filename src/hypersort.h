@@ -131,7 +131,7 @@ HSORT_API hsort_status hsort_rates_init(hsort_rates *rates, size_t struct_size, 
 /* Predict what sorting `count` keys in place over `ranks` ranks would take. Needs no GPU. Not collective.
  *   rates           [1] from hsort_rates_init(); every rate greater than 0, except that HOST_COPY may be 0
  *   ranks           1 .. 2^30, filling one node after the other
- *   ranks_per_node  at least 1
+ *   ranks_per_node  at least 1; with HOST and engine_bytes, these ranks share the cores of this machine
  *   type            of the keys
  *   count           keys on all ranks, 0 .. 2^62, taken as uniform random, in host memory, spread evenly
  *   plan            [1] struct_size set by the caller; the rest written

@@ -365,7 +365,7 @@ static hsort_status check_not_value(const struct cli_options *options, const str
 
 /* Take the value of an option. Behind a letter, = would be the beginning of a name. */
 static hsort_status take_option_value(const struct option_row *row, bool by_letter, const char *value,
-                               struct cli_options *options)
+                                      struct cli_options *options)
 {
     const bool is_text = row->kind == TEXT || row->kind == ONE_TEXT || row->kind == TEXTS;
     if (by_letter && is_text && value[0] == '=')

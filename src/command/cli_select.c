@@ -241,6 +241,7 @@ static hsort_status select_by_codes(struct select_run *run, size_t memory_bytes)
     run->type = run->fields.key_bytes <= (int)sizeof(uint64_t) ? HSORT_U64 : HSORT_U128;
     source.code_bytes = (int)hsort_type_bytes(run->type);
     TRY(comm_agree(run->comm, make_code_parts(run, memory_bytes)));
+    source.bytes = (size_t)run->part * (run->in.element.bytes + (size_t)source.code_bytes);
     TRY(launch_threads(run->comm, run->options->sort.threads, &source.threads));
     memcpy(ascending, run->positions, (size_t)run->wanted * sizeof *ascending);
     qsort(ascending, (size_t)run->wanted, sizeof *ascending, compare_positions);

@@ -258,7 +258,7 @@ static hsort_status keep_ranges(struct comm *comm, const struct code_reader *rea
 {
     struct code_keeper keeper = {s, reader->code_bytes, reader->threads, own_in_ranges(s)};
     const size_t bytes = (size_t)keeper.room * (size_t)reader->code_bytes;
-    hsort_status status = node_memory_check(comm, bytes);
+    hsort_status status = node_memory_check(comm, bytes + reader->bytes);
     s->codes = status == HSORT_OK && !fault_hit(FAULT_ALLOC) ? malloc(bytes + 1) : NULL;
     if (status == HSORT_OK && !s->codes)
         status = status_fail(HSORT_HOST_MEMORY, "no memory for %lld keys", (long long)keeper.room);

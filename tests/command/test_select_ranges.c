@@ -158,7 +158,7 @@ static void run_drawn(uint64_t *random)
     CHECK(status == HSORT_OK, "kind %d: %s", (int)m.kind, comm.error);
     if (status != HSORT_OK)
         return;
-    CHECK(s.count <= most && s.readings <= 2 + (8 * m.code_bytes - 16 + 6) / 7 && s.readings == m.readings,
+    CHECK(s.count <= most && s.readings <= 1 + (8 * m.code_bytes - 16 + 6) / 7 && s.readings == m.readings,
           "%lld codes are kept of %lld, after %d readings", (long long)s.count, (long long)most, s.readings);
     const int64_t kept_count = sort_kept(&s, m.code_bytes, kept);
     for (int i = 0; i < wanted; i++) {

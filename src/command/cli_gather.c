@@ -1,15 +1,8 @@
-/* hypersort gather: every rank reads its share of the elements and of the index, and gets its share of the output.
- *
- * What was gathered is checked by marks. A mark is a word made of an element and its position; marks are gathered by the same index:
- *
- *     elements   a b c     marks   a0 b1 c2      index   2 0 0      gathered   c a a      marks   c2 a0 a0
- *     made anew of what came and of the index: c2 a0 a0. A wrong or spoiled element has another mark
- *
- * Rejected: a sum over all elements, which says nothing unless the index names each element once. */
+/* hypersort gather: every rank reads its share of the index, and gets its share of the output (gather_parts.h). */
 #include <inttypes.h>
 #include <stdlib.h>
-#include "kernels/base/element_digest.h"
-#include "mpi/comm/node_memory.h"
+#include "src/command/disk_sort.h"
+#include "src/command/gather_parts.h"
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
 #include "src/command/records_report.h"
@@ -23,12 +16,10 @@ struct gather_run {
     struct record_io io;
     struct file_in in, by;
     bool has_in, has_by;
-    int64_t first, count;       /* of this rank's elements */
-    int64_t by_first, by_count; /* of its entries of the index */
-    void *read, *gathered;
-    int64_t *index;
-    uint64_t *marks, *found; /* [count] of the elements; [by_count] of what the index names. Or NULL */
-    double read_seconds, gather_seconds, write_seconds, verify_seconds;
+    struct file_out out;
+    int64_t by_first, by_count; /* of this rank's entries of the index */
+    struct gather_parts parts;
+    double read_seconds, write_seconds, verify_seconds;
     struct records_report report;
 };
 
@@ -48,155 +39,97 @@ static hsort_status open_gathered(struct gather_run *run)
     TRY(record_io_open_list(run->comm, options->by, options->direct_io, &index, &run->by));
     run->has_by = true;
     const int rank = run->comm->rank, size = run->comm->size;
-    run->first = launch_share(run->in.count, rank, size);
-    run->count = launch_share(run->in.count, rank + 1, size) - run->first;
     run->by_first = launch_share(run->by.count, rank, size);
     run->by_count = launch_share(run->by.count, rank + 1, size) - run->by_first;
     return HSORT_OK;
 }
 
-/* Not collective. */
-static hsort_status take_gathered(struct gather_run *run)
-{
-    const size_t bytes = run->in.element.bytes;
-    const size_t mark_bytes = run->options->no_verify ? 0 : sizeof *run->marks;
-    TRY(node_memory_check(run->comm,
-                          (uint64_t)run->count * (bytes + mark_bytes) +
-                              (uint64_t)run->by_count * (bytes + mark_bytes + sizeof *run->index)));
-    run->marks = malloc((size_t)run->count * mark_bytes + 1);
-    run->found = malloc((size_t)run->by_count * mark_bytes + 1);
-    run->read = malloc((size_t)run->count * bytes + 1);
-    run->gathered = malloc((size_t)run->by_count * bytes + 1);
-    run->index = malloc((size_t)run->by_count * sizeof *run->index + 1);
-    return run->read && run->gathered && run->index && run->marks && run->found
-               ? HSORT_OK
-               : status_fail(HSORT_HOST_MEMORY, "%s: no memory for %" PRId64 " elements of %zu bytes",
-                             run->in.path, run->count, bytes);
-}
-
-/* Every entry must name an element. Not collective. */
-static hsort_status check_entries(const struct gather_run *run)
-{
-    for (int64_t i = 0; i < run->by_count; i++)
-        if (run->index[i] < 0 || run->index[i] >= run->in.count) {
-            char text[REPORT_KEY_TEXT];
-            return status_fail(HSORT_ARGUMENT, "%s: entry %" PRId64 " is %s, but %s has %" PRId64 " elements",
-                               run->by.path, run->by_first + i,
-                               report_key_text(run->by.type, (uint64_t)run->index[i], text), run->in.path,
-                               run->in.count);
-        }
-    return HSORT_OK;
-}
-
-static hsort_status read_both(struct gather_run *run)
-{
-    TRY(record_io_read(&run->io, &run->by, run->by_first, run->by_count, run->index));
-    TRY(check_entries(run));
-    return record_io_read(&run->io, &run->in, run->first, run->count, run->read);
-}
+/* ---- What the parts read and write -------------------------------------------------------------------- */
 
 /* Not collective. */
-static hsort_status read_gathered(struct gather_run *run)
+static hsort_status read_file(struct gather_run *run, const struct file_in *file, int64_t first,
+                              int64_t count, void *to)
 {
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "read");
-    TRY(trace_end_with(span, read_both(run)));
-    run->read_seconds = MPI_Wtime() - start;
-    TRY(file_check_unchanged(&run->by));
-    return file_check_unchanged(&run->in);
+    trace_bytes(span, count * (int64_t)file->element.bytes);
+    TRY(trace_end_with(span, record_io_read(&run->io, file, first, count, to)));
+    run->read_seconds += MPI_Wtime() - start;
+    return file_check_unchanged(file);
 }
 
-/* ---- The work: collective ------------------------------------------------------------------------------ */
-
-/* A word that an element and its position share with practically no other element and position. */
-static uint64_t mark_of(const struct gather_run *run, const void *elements, int64_t i, int64_t position)
+static hsort_status read_gathered(void *user, int64_t first, int64_t count, void *elements)
 {
-    const size_t bytes = run->in.element.bytes;
-    uint64_t digest[2] = {0, 0}, fingerprint[2] = {0, 0}, placed[2] = {0, 0};
-    digest_add_bytes((const char *)elements + (size_t)i * bytes, bytes, 0, digest);
-    digest_shares(digest, position, fingerprint, placed);
-    return placed[0];
+    struct gather_run *run = user;
+    return read_file(run, &run->in, first, count, elements);
 }
 
-/* Not collective. */
-static hsort_status compare_marks(const struct gather_run *run)
+static hsort_status read_entries(void *user, int64_t first, int64_t count, int64_t *index)
 {
-    int64_t wrong = INT64_MAX;
-#pragma omp parallel for schedule(static) reduction(min : wrong)
-    for (int64_t i = 0; i < run->by_count; i++)
-        if (i < wrong && run->found[i] != mark_of(run, run->gathered, i, run->index[i]))
-            wrong = i;
-    return wrong == INT64_MAX
-               ? HSORT_OK
-               : status_fail(HSORT_MISMATCH,
-                             "%s: entry %" PRId64 " of %s has not brought element %" PRId64
-                             "; nothing was written",
-                             run->in.path, run->by_first + wrong, run->by.path, run->index[wrong]);
-}
-
-/* Check what was gathered. Collective. */
-static hsort_status compare_gathered(struct gather_run *run)
-{
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < run->count; i++)
-        run->marks[i] = mark_of(run, run->read, i, run->first + i);
-    const hsort_status status = hsort_gather(run->ctx, run->marks, run->count, sizeof *run->marks, run->index,
-                                             run->found, run->by_count, NULL);
-    if (status != HSORT_OK)
-        return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
-    const hsort_status same = comm_agree(run->comm, compare_marks(run));
-    run->report.verified = true;
-    run->report.fingerprint_ok = same == HSORT_OK;
-    return same;
-}
-
-/* Collective. */
-static hsort_status check_gathered(struct gather_run *run)
-{
-    const double start = MPI_Wtime();
-    struct trace_span *span = trace_begin(run->comm->trace, "look at result");
-    const hsort_status status = trace_end_with(span, compare_gathered(run));
-    run->verify_seconds += MPI_Wtime() - start;
-    return status;
+    struct gather_run *run = user;
+    return read_file(run, &run->by, first, count, index);
 }
 
 /* Check what the output holds. Collective. */
-static hsort_status reread_gathered(struct gather_run *run, const struct file_out *out)
+static hsort_status reread_gathered(struct gather_run *run, int64_t first, int64_t count,
+                                    const void *elements)
 {
     bool same = false;
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "read output");
-    hsort_status status = trace_end_with(
-        span, record_io_compare(&run->io, out, run->by_first, run->by_count, run->gathered, &same));
+    hsort_status status =
+        trace_end_with(span, record_io_compare(&run->io, &run->out, first, count, elements, &same));
     if (status == HSORT_OK && !same)
-        status = status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", out->path);
+        status = status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", run->out.path);
     run->verify_seconds += MPI_Wtime() - start;
     status = comm_agree(run->comm, status);
-    run->report.fingerprint_ok = run->report.fingerprint_ok && status != HSORT_MISMATCH;
+    run->parts.elements_ok = run->parts.elements_ok && status != HSORT_MISMATCH;
     return status;
 }
 
-static hsort_status gather(struct gather_run *run, const struct file_out *out)
+/* Collective. */
+static hsort_status write_gathered_part(void *user, int64_t first, int64_t count, const void *elements)
 {
-    TRY(comm_agree(run->comm, take_gathered(run)));
-    TRY(comm_agree(run->comm, read_gathered(run)));
+    struct gather_run *run = user;
     const double start = MPI_Wtime();
-    const hsort_status status = hsort_gather(run->ctx, run->read, run->count, run->in.element.bytes,
-                                             run->index, run->gathered, run->by_count, NULL);
-    if (status != HSORT_OK)
-        return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
-    TRY(records_report_add(&run->report, run->ctx));
-    run->gather_seconds = MPI_Wtime() - start;
-    if (!run->options->no_verify)
-        TRY(check_gathered(run));
-    const double written = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "write");
     const hsort_status wrote =
-        trace_end_with(span, record_io_write(&run->io, out, run->by_first, run->by_count, run->gathered));
-    run->write_seconds = MPI_Wtime() - written;
+        trace_end_with(span, record_io_write(&run->io, &run->out, first, count, elements));
+    run->write_seconds += MPI_Wtime() - start;
     TRY(comm_agree(run->comm, wrote));
-    return !run->options->no_verify && run->options->verify == CLI_VERIFY_REREAD ? reread_gathered(run, out)
-                                                                                 : HSORT_OK;
+    return !run->options->no_verify && run->options->verify == CLI_VERIFY_REREAD
+               ? reread_gathered(run, first, count, elements)
+               : HSORT_OK;
+}
+
+/* Not collective. */
+static hsort_status count_gather(void *user)
+{
+    struct gather_run *run = user;
+    return records_report_add(&run->report, run->ctx);
+}
+
+/* ---- The work: collective ------------------------------------------------------------------------------ */
+
+static hsort_status gather(struct gather_run *run)
+{
+    run->report.stats.engine = hsort_engine_in_use(run->ctx);
+    run->parts = (struct gather_parts){.comm = run->comm,
+                                       .ctx = run->ctx,
+                                       .in_name = run->in.path,
+                                       .by_name = run->by.path,
+                                       .total = run->in.count,
+                                       .element_bytes = run->in.element.bytes,
+                                       .entries = run->by.count,
+                                       .index_type = run->by.type,
+                                       .checks = !run->options->no_verify,
+                                       .read = read_gathered,
+                                       .read_index = read_entries,
+                                       .write = write_gathered_part,
+                                       .count_call = count_gather,
+                                       .user = run};
+    TRY(disk_sort_memory(run->comm, run->options, &run->parts.memory_bytes));
+    return gather_in_parts(&run->parts);
 }
 
 static hsort_status write_gathered(struct gather_run *run)
@@ -211,20 +144,20 @@ static hsort_status write_gathered(struct gather_run *run)
                                        .other_input = &run->by,
                                        .direct_io = run->options->direct_io,
                                        .no_clobber = run->options->no_clobber};
-    struct file_out out;
-    TRY(file_create(run->comm, &target, &out));
-    report_stale(run->comm, &out);
-    hsort_status status = gather(run, &out);
+    TRY(file_create(run->comm, &target, &run->out));
+    report_stale(run->comm, &run->out);
+    hsort_status status = gather(run);
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "commit");
-    status = trace_end_with(span, launch_commit(run->comm, &out, status));
+    status = trace_end_with(span, launch_commit(run->comm, &run->out, status));
     run->write_seconds += MPI_Wtime() - start;
     return status;
 }
 
 static hsort_status print_gathered(struct gather_run *run)
 {
-    const double own[] = {run->read_seconds, run->gather_seconds, run->write_seconds, run->verify_seconds};
+    const double own[] = {run->read_seconds, run->parts.gather_seconds, run->write_seconds,
+                          run->verify_seconds + run->parts.check_seconds};
     struct records_report report = {.word = "record",
                                     .plural = "elements",
                                     .input = &run->in,
@@ -235,8 +168,9 @@ static hsort_status print_gathered(struct gather_run *run)
                                     .element_bytes = run->in.element.bytes,
                                     .engine = hsort_engine_name(run->report.stats.engine),
                                     .gathers = true,
-                                    .verified = run->report.verified,
-                                    .fingerprint_ok = run->report.fingerprint_ok,
+                                    .readings = run->parts.readings,
+                                    .verified = run->parts.checks,
+                                    .fingerprint_ok = run->parts.elements_ok,
                                     .work = "gather",
                                     .stats = run->report.stats,
                                     .trace = run->report.trace,
@@ -270,10 +204,5 @@ hsort_status cli_gather(struct comm *comm, const struct cli_options *options)
         file_close(&run.in);
     if (run.has_by)
         file_close(&run.by);
-    free(run.read);
-    free(run.gathered);
-    free(run.marks);
-    free(run.found);
-    free(run.index);
     return status;
 }

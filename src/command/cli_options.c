@@ -153,6 +153,10 @@ const struct option_row cli_rows[] = {
      "host memory that a rank may take, or the part of what its node allows\n"
      "that all its ranks may take together (80%); if keys need more, the\n"
      "file is read several times"},
+    {"memory", 'S', GATHER, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
+     "host memory that a rank may take, or the part of what its node allows\n"
+     "that all its ranks may take together (80%); if elements and index need\n"
+     "more, the elements are read several times"},
     {"temporary-directory", 'T', SORT | PLAN, FILES, TEXTS, "DIR", FIELD(temporary),
      "where the runs of such sorts lie (the directory of OUT); with more than\n"
      "one -T the directories take turns. All ranks must see them"},

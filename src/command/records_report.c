@@ -105,6 +105,8 @@ static hsort_status print_json(const struct records_report *report)
         json_integer(&json, "segments", report->stats.segments);
         json_integer(&json, "run_bytes_on_disk", report->run_bytes);
     }
+    if (report->gathers)
+        json_integer(&json, "readings", report->readings);
     json_open(&json, "phases", '{');
     json_real(&json, "read", report->read_seconds);
     json_real(&json, report->work, report->sort_seconds);
@@ -175,6 +177,9 @@ static hsort_status print_records_report(const struct records_report *report, bo
     printf("ranks        %d, engine %s%s%s\n", report->ranks, report->engine,
            report->exchange && report->ranks > 1 ? ", exchange " : "",
            report->exchange && report->ranks > 1 ? report->exchange : "");
+    if (report->readings > 1)
+        printf("readings     %" PRId64 ", because memory holds one part of the result at a time\n",
+               report->readings);
     if (report->stats.passes == 2)
         report_two_passes(report->plural, &report->stats, report->run_bytes);
     report_job(&report->job);

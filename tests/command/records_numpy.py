@@ -263,6 +263,7 @@ def gather_case(rng, case):
     more = ["--record", *more[1:]] if more else []
     out = "g.npy" if path.endswith(".npy") else "g.raw"
     more += [[], ["--verify=reread"], ["--no-verify"]][rng.integers(3)]
+    more += [[], ["-S", "1"], ["-S", "300K"]][rng.integers(3)]  # with little memory it goes by parts
     case.run("gather", path, "--by", "i.npy", "-o", out, *more)
     shape = (len(index),) + values.shape[1:]
     case.expect(out, values.dtype, shape, rows_of(values)[index.astype(np.int64)].tobytes())

@@ -102,6 +102,12 @@ median=$(cat "$work.out")
 limited 2 144 select in.npy --at 0,50%,-1
 [ "$code" = 0 ] && [ "$(cat "$work.out")" = "$median" ] || fail "select with 144 MiB: exit code $code, or other keys"
 too_much 2 144 select in.npy --at 50% -S 8G
+# Elements that are gathered are, too.
+limited 2 300 gather in.npy --by wanted-index.npy -o parts.npy --json
+[ "$code" = 0 ] && cmp -s wanted.npy parts.npy || fail "gather with 300 MiB: exit code $code, or other elements"
+json "r['readings'] > 1"
+rm -f parts.npy
+too_much 2 300 gather in.npy --by wanted-index.npy -o parts.npy -S 8G
 # gen and check hold 64 MiB on each rank.
 too_much 2 120 gen -n 64M --type u64 -o out.npy
 too_much 2 120 check in.npy

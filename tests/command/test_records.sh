@@ -37,6 +37,10 @@ np.save("objects.npy", np.array([(1, None)], [("a", "<u4"), ("b", "O")]), allow_
 np.save("texts.npy", np.array([b"pear", b"fig", b"apple"]))
 np.save("times.npy", np.array([("2020-01-02",), ("NaT",), ("1969-01-01",)], [("t", "<M8[D]")]))
 np.save("index.npy", rng.permutation(1000).astype("<i8"))
+many = rng.integers(0, 1000, 5000)
+np.save("many.npy", many)
+many[4999] = 1000
+np.save("late.npy", many)
 np.save("few.npy", np.array([5, 999, 0], "<i8"))
 np.save("beyond.npy", np.array([0, 1000, 3], "<i8"))
 np.save("below.npy", np.array([0, -1], "<i8"))
@@ -155,8 +159,17 @@ gather_verified()
     local HYPERSORT=$BUILD/tests/hypersort_broken damage entry before
     before=$(contents)
     ok 3 gather events.npy --by index.npy -o x.npy --json --verify=reread
-    json "r['verify'] == {'elements_ok': True} and r['moved_bytes'] > 0"
+    json "r['verify'] == {'elements_ok': True} and r['moved_bytes'] > 0 and r['readings'] == 1"
+    ok 3 gather events.npy --by many.npy -o y.npy -S 1 --json --verify=reread
+    json "r['verify'] == {'elements_ok': True} and r['readings'] == 4"
+    "$numpy" -c 'import numpy as n; assert n.load("y.npy").tobytes() == n.load("events.npy")[n.load("many.npy")].tobytes()' || fail "a gather by parts"
+    ok 3 gather events.npy --by many.npy -o y.npy -S 1
+    grep -q '^readings  *4, because memory holds one part of the result at a time$' "$work.out" || fail "the report does not say why it reads again"
+    rm y.npy
     for damage in carry spoil; do
+        BROKEN_ELEMENTS=$damage run 3 gather events.npy --by many.npy -o y.npy -S 1
+        [ "$code" = 1 ] && [ ! -e y.npy ] && grep -q ' has not brought element [0-9]*; nothing was written$' "$work.err" ||
+            fail "a gather by parts that does '$damage': exit code $code"
         entry=$([ $damage = carry ] && echo 666 || echo 999) # of those of the last rank the first, or the last
         BROKEN_ELEMENTS=$damage run 3 gather events.npy --by keys.npy -o y.npy
         [ "$code" = 1 ] && grep -q 'events.npy: entry [0-9]* of keys.npy has not brought element [0-9]*; nothing was written$' "$work.err" && grep -q " entry $entry of " "$work.err" &&
@@ -186,6 +199,7 @@ sort keys.npy --values events.npy -O v.npy|x.npy: what is read back is not what 
 sort keys.npy --index i.npy --runs 3|x.npy: what is read back is not what was written$
 sort events.npy --key run --runs 3|events.npy: the sorted records are .*; nothing was written$
 gather events.npy --by index.npy|x.npy: what is read back is not what was written$
+gather events.npy --by many.npy -S 1|x.npy: what is read back is not what was written$
 WAYS
     BROKEN_FILE=v.npy BROKEN_SORT=reread run 3 sort keys.npy -o x.npy --values events.npy -O v.npy --verify=reread
     [ "$code" = 1 ] && grep -q ': v.npy: what is read back is not what was written$' "$work.err" && [ "$(contents)" = "$before" ] ||
@@ -277,6 +291,8 @@ bad_outputs()
     refused 3 2 "below.npy: entry 1 is -1, but" gather events.npy --by below.npy -o x
     refused 0 2 "huge.npy: entry 0 is 9223372036854775808, but" gather events.npy --by huge.npy -o x
     refused 0 2 "narrow.npy: holds u32; an index is of <i8 or <u8" gather events.npy --by narrow.npy -o x
+    refused 3 2 "late.npy: entry 4999 is 1000, but events.npy has 1000 elements" gather events.npy --by late.npy -o x -S 1
+    refused 0 2 "--memory: 'much' is not a size, such as 8G" gather events.npy --by index.npy -o x -S much
     refused 2 2 "flat.npy: has 2 dimensions; an index has one" gather events.npy --by flat.npy -o x
     refused 0 2 "events.npy: holds no numbers; an index is of <i8 or <u8" gather index.npy --by events.npy -o x
     refused 0 2 "flat.npy: has 2 dimensions" gather events.npy --by flat.npy -o x
@@ -292,6 +308,9 @@ bad_outputs()
             done
             for site in read:$rank write:$rank commit:$rank changed:$rank changed:$rank:2; do # first the index, then the elements
                 HYPERSORT_FAULT=$site refused 3 3 "rank $rank on " gather events.npy --by index.npy -o x.npy
+            done
+            for site in read:$rank:6 write:$rank:2 changed:$rank:6; do # in the second part
+                HYPERSORT_FAULT=$site refused 3 3 "rank $rank on " gather events.npy --by many.npy -o x.npy -S 1
             done
             HYPERSORT_FAULT=changed:$rank refused 3 3 "rank $rank on |events.npy: was changed" check events.npy --key run
         done

@@ -190,7 +190,6 @@ static hsort_status check_hdf5(const struct cli_options *options)
                   {options->unique && options->command == CLI_SORT, "--unique"},
                   {options->counts, "--counts"},
                   {options->checkpoint, "--checkpoint"},
-                  {options->memory_size, "--memory"},
                   {options->temporary.count > 0, "--temporary-directory"},
                   {options->temporary_limit > 0, "--temp-limit"},
                   {options->runs > 0, "--runs"},

@@ -148,7 +148,7 @@ const struct option_row cli_rows[] = {
     {"memory", 'S', SORT | PLAN, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
      "host memory that a rank may take, or the part of what its node allows\n"
      "that all its ranks may take together (80%); sorts that need more go\n"
-     "by way of the disk"},
+     "by way of the disk, datasets of HDF5 by parts"},
     {"memory", 'S', SELECT, FILES, TEXT, "SIZE|N%", FIELD(memory_size),
      "host memory that a rank may take, or the part of what its node allows\n"
      "that all its ranks may take together (80%); if keys need more, the\n"

@@ -125,7 +125,8 @@ static hsort_status take_part_memory(struct part_run *run)
     run->next = malloc(threads * pieces * sizeof *run->next);
     run->calls = malloc(2 * pieces * sizeof *run->calls);
     return run->index && run->result && run->elements && run->marks && run->found && run->place &&
-                   run->wanted && run->brought && run->begin && run->next && run->calls
+                   run->wanted && run->brought && run->begin && run->next && run->calls &&
+                   !fault_hit(FAULT_ALLOC)
                ? HSORT_OK
                : status_fail(HSORT_HOST_MEMORY, "%s: no memory for %zu elements of %zu bytes", parts->in_name,
                              most + share, bytes);

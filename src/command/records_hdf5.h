@@ -6,7 +6,7 @@
  *     row 1        3 ...        x y z                 u v w             rows: left)       groups in the group
  *
  *     keys      are read; argsort gives the index; only the index stays
- *     datasets  one after another: read, gather by the index, check, write. So memory holds one, before and after, not all */
+ *     datasets  one after another: read, gather by the index, check, write. So memory holds one, before and after, or parts of it */
 #ifndef RECORDS_HDF5_H
 #define RECORDS_HDF5_H
 

@@ -105,7 +105,7 @@ static hsort_status print_json(const struct records_report *report)
         json_integer(&json, "segments", report->stats.segments);
         json_integer(&json, "run_bytes_on_disk", report->run_bytes);
     }
-    if (report->gathers)
+    if (report->gathers || report->datasets)
         json_integer(&json, "readings", report->readings);
     json_open(&json, "phases", '{');
     json_real(&json, "read", report->read_seconds);

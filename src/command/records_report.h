@@ -24,7 +24,8 @@ struct records_report {
     bool streamed;     /* from file to file: sort_seconds are then what was spent beside reading and writing */
     hsort_stats stats; /* of its calls of the library, added up */
     bool gathers;      /* only the last of the four below means something then */
-    int64_t readings;  /* of a gather: how often the elements were read, at most */
+    int64_t
+        readings; /* of a gather, or of HDF5: how often the elements of any file or dataset were read, at most */
     bool verified;    /* the four below mean something */
     bool sorted, stable, count_ok, fingerprint_ok;
     bool unique, unique_ok; /* --unique; what is kept is one of each key */

@@ -120,7 +120,7 @@ class HDF5Case:
 
     def __init__(self, rng, program, ranks):
         self.rng, self.launch, self.why, self.words = rng, [word if word != "RANKS" else str(ranks) for word in program], [], []
-        self.count = int(rng.choice([0, 1, 2, 6, 300, int(rng.integers(4000))]))
+        self.ranks, self.count = ranks, int(rng.choice([0, 1, 2, 6, 300, int(rng.integers(4000)), int(rng.integers(30000))]))
         self.files = int(rng.choice([1, 1, 3]))
         self.cuts = [0, *np.sort(rng.integers(0, self.count + 1, self.files - 1)), self.count]
         self.alone = rng.random() < 0.25
@@ -304,6 +304,8 @@ class HDF5Case:
         places = [f"{name}:{self.place}" for name in with_inputs]
         kept = self.old_output()
         more = [[], ["--verify=reread"], ["--no-verify"]][self.rng.integers(3)]
+        if self.rng.random() < 0.5:  # what keys of 16 bytes and their order take, at most: long datasets then go by parts
+            more += ["-S", 56 * -(-self.count // self.ranks) + 1]
         self.run("sort", *places, "-o", f"out.hdf5:{self.place}", *keys, *more, "--threads", int(self.rng.integers(1, 3)))
         if not self.why:
             self.compare(order, kept)

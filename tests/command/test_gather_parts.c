@@ -4,7 +4,7 @@
 #include "src/command/launch.h"
 #include "tests/support/ranks.h"
 
-enum { DRAWN = 40, MOST_TOTAL = 60000 };
+enum { DRAWN = 40, DRAWN_ON_GPU = 12, MOST_TOTAL = 60000 };
 enum kind { ANY, NEAR, REVERSED, FEW, LAST, KINDS };
 enum call { NO_CALL, READ, READ_INDEX, WRITE, CALLS };
 
@@ -127,7 +127,9 @@ static void run_drawn(uint64_t *random)
     m.total += m.total == 0;
     m.entries = (int64_t)(check_random(random) % MOST_TOTAL) >> check_random(random) % 12;
     m.bytes = 1 + (int64_t)(check_random(random) % 200) / (check_random(random) % 2 ? 8 : 1);
-    const size_t memory = check_random(random) % (8 << 20) >> check_random(random) % 24;
+    // From twice of what everything takes to a twelfth of it, so that there are some hundred calls of the library at most.
+    const size_t whole = (size_t)(m.total * (m.bytes + 8) + m.entries * (m.bytes + 64)) / (size_t)comm.size;
+    const size_t memory = 2 * whole / (1 + check_random(random) % 24);
     struct gather_parts parts = parts_of(&m, memory, check_random(random) % 4 > 0);
     const hsort_status status = gather_in_parts(&parts);
     const int64_t own =
@@ -168,7 +170,7 @@ static void run_failing(uint64_t *random)
                 .seed = check_random(random), .total = MOST_TOTAL, .entries = MOST_TOTAL, .bytes = 40};
             m.fails = comm.rank == failing ? (enum call)call : NO_CALL;
             m.names_none = comm.rank == failing && call == CALLS;
-            struct gather_parts parts = parts_of(&m, 100000, true);
+            struct gather_parts parts = parts_of(&m, 500000, true);
             const hsort_status status = gather_in_parts(&parts);
             CHECK(status == (call == CALLS ? HSORT_ARGUMENT : HSORT_IO) &&
                       strstr(comm.error, call == CALLS ? ", but elements has 60000 elements" : "fails"),
@@ -190,7 +192,7 @@ int main(int argc, char **argv)
     CHECK(comm_open(MPI_COMM_WORLD, &comm) == HSORT_OK, "%s", status_text());
     CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
     uint64_t random = ranks_seed();
-    for (int i = 0; i < DRAWN; i++)
+    for (int i = 0; i < (cuda ? DRAWN_ON_GPU : DRAWN); i++)
         run_drawn(&random);
     run_far_apart(&random);
     run_failing(&random);

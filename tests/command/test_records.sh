@@ -309,6 +309,7 @@ bad_outputs()
             for site in read:$rank write:$rank commit:$rank changed:$rank changed:$rank:2; do # first the index, then the elements
                 HYPERSORT_FAULT=$site refused 3 3 "rank $rank on " gather events.npy --by index.npy -o x.npy
             done
+            HYPERSORT_FAULT=alloc:$rank:7 refused 3 5 "rank $rank on |events.npy: no memory for " gather events.npy --by index.npy -o x.npy
             for site in read:$rank:6 write:$rank:2 changed:$rank:6; do # in the second part
                 HYPERSORT_FAULT=$site refused 3 3 "rank $rank on " gather events.npy --by many.npy -o x.npy -S 1
             done

@@ -57,6 +57,15 @@ need_numpy()
     fi
 }
 
+# need_h5py: the same for $h5py, with h5py and NumPy.
+need_h5py()
+{
+    if ! h5py=$(python_with h5py,numpy); then
+        echo "skipped: no python3 with h5py"
+        exit 77
+    fi
+}
+
 # draw_seed: set $seed, and let $RANDOM begin with it.
 draw_seed()
 {

@@ -89,20 +89,14 @@ static hsort_status write_dataset_piece(const struct hdf5_out *out, hid_t datase
     return status;
 }
 
-/* Pieces consist of whole chunks, with the same borders on every rank: only chunks that two ranks share are packed twice. */
-static int64_t rows_of_piece(const struct hdf5_column *column)
-{
-    const int64_t rows = CLI_CHUNK_BYTES / (int64_t)column->row_bytes,
-                  chunk = column->chunk_rows > 0 ? column->chunk_rows : 1;
-    return divide_up(rows, chunk) * chunk;
-}
-
 /* Write all pieces, in rounds that every rank takes part in until the last rank is done. */
 static hsort_status write_dataset_pieces(struct hdf5_out *out, hid_t dataset,
                                          const struct hdf5_column *column, int64_t first, int64_t count,
                                          const char *rows, struct progress *progress, int64_t *done)
 {
-    const int64_t piece = rows_of_piece(column), width = (int64_t)column->row_bytes, total = out->in->count;
+    const int64_t piece = hdf5_piece_rows(column), width = (int64_t)column->row_bytes, total = out->in->count;
+    const int64_t own = launch_share(total, out->comm->rank + 1, out->comm->size) -
+                        launch_share(total, out->comm->rank, out->comm->size);
     const hid_t transfer = H5Pcreate(H5P_DATASET_XFER);
     H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE);
     H5Pset_dxpl_mpio_collective_opt(transfer, H5FD_MPIO_INDIVIDUAL_IO);
@@ -116,7 +110,7 @@ static hsort_status write_dataset_pieces(struct hdf5_out *out, hid_t dataset,
                                                                   rows + (at - first) * width, transfer));
         at += part;
         *done += part * width;
-        progress_bytes(progress, "carry", *done, count * (int64_t)out->in->row_bytes,
+        progress_bytes(progress, "carry", *done, own * (int64_t)out->in->row_bytes,
                        total * (int64_t)out->in->row_bytes);
         if (status == HSORT_OK)
             status = comm_sum(out->comm, end - at, &all_left);

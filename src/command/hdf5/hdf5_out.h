@@ -19,8 +19,8 @@ struct hdf5_out {
 hsort_status hdf5_create_out(struct comm *comm, const struct hdf5_in *in, const struct cli_options *options,
                              struct hdf5_text *left, struct progress *progress, struct hdf5_out *out);
 
-/* Write this rank's rows [count] of a column, which begin at row `first` of all; *done, the bytes that the rank has written of all
- * columns, grows. Collective.
+/* Write rows [count] of this rank's share (launch_share()) of a column, from row `first` of all on; *done, the bytes that the rank has
+ * written of all columns, grows. Collective.
  * Errors, agreed: HSORT_IO. If ranks then wait inside HDF5 for a rank that failed, that rank ends the run. */
 hsort_status hdf5_write_rows(struct hdf5_out *out, int column, int64_t first, int64_t count, const void *rows,
                              struct progress *progress, int64_t *done);

@@ -1,6 +1,7 @@
 /* Rows of the input, and which parts of them are keys. */
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "src/command/hdf5/hdf5_error.h"
 #include "src/command/hdf5/hdf5_in.h"
 
@@ -66,6 +67,13 @@ void hdf5_select_rows(hid_t dataset, const struct hdf5_column *column, int64_t f
         H5Sselect_hyperslab(*in_file, H5S_SELECT_SET, begin, NULL, extent, NULL);
     else
         H5Sselect_none(*in_file), H5Sselect_none(*in_memory);
+}
+
+int64_t hdf5_piece_rows(const struct hdf5_column *column)
+{
+    const int64_t rows = CLI_CHUNK_BYTES / (int64_t)column->row_bytes,
+                  chunk = column->chunk_rows > 0 ? column->chunk_rows : 1;
+    return divide_up(rows, chunk) * chunk;
 }
 
 hsort_status hdf5_read_dataset(hid_t dataset, const struct hdf5_column *column, const char *path,

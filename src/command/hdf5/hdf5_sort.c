@@ -1,13 +1,19 @@
-/* hypersort sort of HDF5: find the order of the rows once, then bring each dataset by itself into that order (records_hdf5.h).
+/* hypersort sort of HDF5: find the order of the rows once, then bring each dataset by itself into that order (records_hdf5.h), by parts if
+ * memory does not hold the dataset before and after (gather_parts.h).
  *
  * Checks     the keys are in order, with ties by position; in each dataset each row lies where the index says. Because the index is
  *            the same for all datasets, rows are still together. An output that fails a check never gets its name
  * Rejected   rows of all datasets as records: memory would hold all of them, twice, although the datasets of a group are not needed
  *            at the same time */
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernels/base/lesser.h"
 #include "mpi/comm/node_memory.h"
+#include "src/command/disk_sort.h"
+#include "src/command/gather_parts.h"
 #include "src/command/hdf5/hdf5_out.h"
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
@@ -29,41 +35,53 @@ struct hdf5_run {
     struct record_keys packed; /* in a record of nothing else */
     int64_t first, count;      /* rows of this rank */
     int64_t *index;            /* [count] owned */
+    size_t memory_bytes;       /* for the parts of a dataset, beside the index; the same on every rank */
     int64_t carried;           /* bytes of all columns so far */
-    hsort_check_result
-        *written; /* [columns] what each is to hold, with its places; owned; NULL unless the output is read back */
+    int column;                /* that is carried now */
+    struct verifier verifier;  /* of what is written of it */
+    hsort_check_result *
+        written; /* [columns] what each is to hold, with its places; owned; NULL unless the output is read back */
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* of this rank */
     struct records_report report;
 };
 
 /* ---- Memory and reading: not collective ------------------------------------------------------------------------ */
 
-static hsort_status take_rows(const struct hdf5_run *run, size_t row_bytes, void *array)
+static hsort_status take_rows(const struct hdf5_run *run, int64_t count, size_t row_bytes, void *array)
 {
-    void *memory = fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)run->count * row_bytes + 1);
+    void *memory = fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)count * row_bytes + 1);
     memcpy(array, &memory, sizeof memory);
     return memory ? HSORT_OK
                   : status_fail(HSORT_HOST_MEMORY, "%s: no memory for %" PRId64 " rows of %zu bytes",
-                                run->in.files.path, run->count, row_bytes);
+                                run->in.files.path, count, row_bytes);
 }
 
-/* Check the most that a rank takes at a time: for the keys in three forms, or for a dataset before and after. */
+/* Check the memory for the keys in three forms and the index, and leave what the user allows beside the index for parts of datasets.
+ * Collective. */
 static hsort_status check_memory(struct hdf5_run *run)
 {
-    size_t most = 3 * (size_t)run->keys.key_bytes;
-    for (int c = 0; c < run->in.columns; c++)
-        most = 2 * run->in.column[c].row_bytes > most ? 2 * run->in.column[c].row_bytes : most;
-    return node_memory_check(run->comm, (most + sizeof *run->index) * (uint64_t)run->count);
+    const int64_t share = divide_up(run->in.count, run->comm->size);
+    const uint64_t index = (uint64_t)share * sizeof *run->index,
+                   keys = (uint64_t)share * 3 * (uint64_t)run->keys.key_bytes;
+    size_t memory;
+    TRY(disk_sort_memory(run->comm, run->options, &memory));
+    if (run->options->memory_size && index + keys > memory)
+        return report_fail(run->comm, HSORT_HOST_MEMORY,
+                           "%s: its keys and their order take %" PRIu64
+                           " bytes on each of %d ranks, and --memory allows %zu: take more ranks",
+                           run->in.files.path, index + keys, run->comm->size, memory);
+    run->memory_bytes = memory - lesser_bytes(memory, index);
+    return comm_agree(run->comm, node_memory_check(run->comm, index + keys));
 }
 
-static hsort_status read_column_rows(struct hdf5_run *run, int column, void *rows)
+static hsort_status read_column_rows(struct hdf5_run *run, int column, int64_t first, int64_t count,
+                                     void *rows)
 {
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "read");
-    trace_bytes(span, run->count * (int64_t)run->in.column[column].row_bytes);
+    trace_bytes(span, count * (int64_t)run->in.column[column].row_bytes);
     stop_hold(FAULT_HOLD_READ, "before the next rows are read", NULL);
-    const hsort_status status =
-        trace_end_with(span, hdf5_read_rows(&run->in, column, run->first, run->count, rows));
+    const hsort_status status = trace_end_with(span, hdf5_read_rows(&run->in, column, first, count, rows));
     run->read_seconds += MPI_Wtime() - start;
     return status;
 }
@@ -76,8 +94,8 @@ static bool has_key(const struct hdf5_run *run, const hsort_field *field, int co
     return field->offset >= rows->offset && field->offset < rows->offset + rows->row_bytes;
 }
 
-/* Copy the keys that lie in a column into records of keys alone. */
-static void pack_keys(const struct hdf5_run *run, int column, const char *rows, char *records)
+/* Copy the keys that lie in rows [count] of a column into records of keys alone. */
+static void pack_keys(const struct hdf5_run *run, int column, const char *rows, int64_t count, char *records)
 {
     const size_t width = run->in.column[column].row_bytes, key_bytes = (size_t)run->keys.key_bytes;
     for (int k = 0; k < run->keys.count; k++) {
@@ -87,9 +105,26 @@ static void pack_keys(const struct hdf5_run *run, int column, const char *rows, 
         const char *from = rows + run->keys.fields[k].offset - run->in.column[column].offset;
         char *to = records + run->packed.fields[k].offset;
 #pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < run->count; i++)
+        for (int64_t i = 0; i < count; i++)
             memcpy(to + (size_t)i * key_bytes, from + (size_t)i * width, bytes);
     }
+}
+
+/* Read a column piece by piece, and keep its keys. */
+static hsort_status read_keys_of(struct hdf5_run *run, int column, char *records)
+{
+    const int64_t piece = hdf5_piece_rows(&run->in.column[column]), end = run->first + run->count;
+    char *rows;
+    hsort_status status = take_rows(run, lesser(piece, run->count), run->in.column[column].row_bytes, &rows);
+    for (int64_t at = run->first, count; at < end && status == HSORT_OK; at += count) {
+        count = lesser((at / piece + 1) * piece, end) - at;
+        status = read_column_rows(run, column, at, count, rows);
+        if (status == HSORT_OK)
+            pack_keys(run, column, rows, count,
+                      records + (size_t)(at - run->first) * (size_t)run->keys.key_bytes);
+    }
+    free(rows);
+    return status;
 }
 
 static hsort_status read_keys(struct hdf5_run *run, char *records)
@@ -98,15 +133,8 @@ static hsort_status read_keys(struct hdf5_run *run, char *records)
         bool wanted = false;
         for (int k = 0; k < run->keys.count; k++)
             wanted = wanted || has_key(run, &run->keys.fields[k], c);
-        if (!wanted)
-            continue;
-        char *rows;
-        TRY(take_rows(run, run->in.column[c].row_bytes, &rows));
-        const hsort_status status = read_column_rows(run, c, rows);
-        if (status == HSORT_OK)
-            pack_keys(run, c, rows, records);
-        free(rows);
-        TRY(status);
+        if (wanted)
+            TRY(read_keys_of(run, c, records));
     }
     return HSORT_OK;
 }
@@ -141,32 +169,33 @@ static hsort_status keep_call(struct hdf5_run *run, hsort_status status, double 
     return records_report_add(&run->report, run->ctx);
 }
 
-static hsort_status gather_rows(struct hdf5_run *run, const void *rows, size_t row_bytes, void *sorted)
-{
-    const double start = MPI_Wtime();
-    return keep_call(
-        run, hsort_gather(run->ctx, rows, run->count, row_bytes, run->index, sorted, run->count, NULL),
-        start);
-}
-
 /* ---- Checks: collective ----------------------------------------------------------------------------------------------- */
 
-/* Find what rows [count] and their places are like; keys: for records of keys, whose order is looked at, or NULL. */
-static hsort_status look_at_rows(struct hdf5_run *run, const struct record_keys *keys, const void *rows,
-                                 size_t row_bytes, const int64_t *index, hsort_check_result *result)
+/* Show rows [count], of which the first is row `first`, to a verifier; keys: of records of keys, whose order is looked at, or NULL. */
+static hsort_status verify_rows(struct hdf5_run *run, struct verifier *verifier,
+                                const struct record_keys *keys, const void *rows, size_t row_bytes,
+                                int64_t first, int64_t count, const int64_t *index)
 {
-    struct verifier verifier;
-    struct engine_elements elements = record_keys_elements(keys, rows, row_bytes, run->first, run->count);
+    struct engine_elements elements = record_keys_elements(keys, rows, row_bytes, first, count);
     const double start = MPI_Wtime();
     elements.index = index;
-    verify_start(&verifier, elements.field[0].map);
     struct trace_span *span = trace_begin(run->comm->trace, "look at rows");
     const hsort_status status =
-        trace_end_with(span, verify_add_elements(&verifier, run->io.engine, &elements));
-    TRY(comm_agree(run->comm, status));
-    TRY(verify_finish(&verifier, run->comm, result));
+        trace_end_with(span, verify_add_elements(verifier, run->io.engine, &elements));
     run->verify_seconds += MPI_Wtime() - start;
-    return HSORT_OK;
+    return comm_agree(run->comm, status);
+}
+
+/* Find what this rank's records of keys, which are sorted or not, and their places are like. */
+static hsort_status look_at_keys(struct hdf5_run *run, const struct record_keys *keys, const void *records,
+                                 const int64_t *index, hsort_check_result *result)
+{
+    struct verifier verifier;
+    const struct engine_elements none = record_keys_elements(keys, records, 0, 0, 0);
+    verify_start(&verifier, none.field[0].map);
+    TRY(verify_rows(run, &verifier, keys, records, (size_t)run->keys.key_bytes, run->first, run->count,
+                    index));
+    return verify_finish(&verifier, run->comm, result);
 }
 
 static bool same_places(const hsort_check_result *before, const hsort_check_result *after)
@@ -182,13 +211,16 @@ static hsort_status check_order(struct hdf5_run *run, const char *records)
     struct records_report *report = &run->report;
     hsort_check_result before, after;
     char *sorted = NULL;
-    hsort_status status = comm_agree(run->comm, take_rows(run, key_bytes, &sorted));
+    hsort_status status = comm_agree(run->comm, take_rows(run, run->count, key_bytes, &sorted));
     if (status == HSORT_OK)
-        status = look_at_rows(run, NULL, records, key_bytes, NULL, &before);
+        status = look_at_keys(run, NULL, records, NULL, &before);
+    const double start = MPI_Wtime();
     if (status == HSORT_OK)
-        status = gather_rows(run, records, key_bytes, sorted);
+        status = keep_call(
+            run, hsort_gather(run->ctx, records, run->count, key_bytes, run->index, sorted, run->count, NULL),
+            start);
     if (status == HSORT_OK)
-        status = look_at_rows(run, &run->packed, sorted, key_bytes, run->index, &after);
+        status = look_at_keys(run, &run->packed, sorted, run->index, &after);
     free(sorted);
     TRY(status);
     report->verified = true;
@@ -229,13 +261,13 @@ static hsort_status find_order(struct hdf5_run *run, const char *records, char *
 static hsort_status sort_keys_of_rows(struct hdf5_run *run)
 {
     char *records = NULL, *columns = NULL;
-    hsort_status status = take_rows(run, sizeof *run->index, &run->index);
+    hsort_status status = take_rows(run, run->count, sizeof *run->index, &run->index);
     if (status == HSORT_OK)
-        status = take_rows(run, (size_t)run->keys.key_bytes, &records);
+        status = take_rows(run, run->count, (size_t)run->keys.key_bytes, &records);
     if (status == HSORT_OK)
         status = read_keys(run, records);
     if (status == HSORT_OK)
-        status = take_rows(run, (size_t)run->keys.key_bytes, &columns);
+        status = take_rows(run, run->count, (size_t)run->keys.key_bytes, &columns);
     status = comm_agree(run->comm, status);
     if (status == HSORT_OK)
         status = find_order(run, records, columns);
@@ -248,47 +280,94 @@ static hsort_status sort_keys_of_rows(struct hdf5_run *run)
 
 /* ---- A dataset: collective ------------------------------------------------------------------------------------------------ */
 
-/* Read, gather, check and write a dataset. */
-static hsort_status carry_rows(struct hdf5_run *run, int column, void *rows, void *sorted)
+/* gather_parts: not collective. */
+static hsort_status read_part_rows(void *user, int64_t first, int64_t count, void *rows)
 {
-    const size_t row_bytes = run->in.column[column].row_bytes;
-    const bool looks = !run->options->no_verify;
-    hsort_check_result before, after;
-    TRY(comm_agree(run->comm, read_column_rows(run, column, rows)));
-    if (looks)
-        TRY(look_at_rows(run, NULL, rows, row_bytes, NULL, &before));
-    TRY(gather_rows(run, rows, row_bytes, sorted));
-    if (looks) {
-        TRY(look_at_rows(run, NULL, sorted, row_bytes, run->index, &after));
-        if (!same_places(&before, &after))
-            return fail_column(run, column, "its rows are not beside what belongs to them");
-    }
+    struct hdf5_run *run = user;
+    return read_column_rows(run, run->column, first, count, rows);
+}
+
+static hsort_status take_part_order(void *user, int64_t first, int64_t count, int64_t *index)
+{
+    struct hdf5_run *run = user;
+    memcpy(index, run->index + (first - run->first), (size_t)count * sizeof *index);
+    return HSORT_OK;
+}
+
+static hsort_status count_rows_call(void *user)
+{
+    struct hdf5_run *run = user;
+    return records_report_add(&run->report, run->ctx);
+}
+
+/* gather_parts: collective. */
+static hsort_status write_part_rows(void *user, int64_t first, int64_t count, const void *rows)
+{
+    struct hdf5_run *run = user;
+    const size_t row_bytes = run->in.column[run->column].row_bytes;
     if (run->written)
-        TRY(look_at_rows(run, NULL, sorted, row_bytes, NULL, &run->written[column]));
+        TRY(verify_rows(run, &run->verifier, NULL, rows, row_bytes, first, count, NULL));
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "write");
-    trace_bytes(span, run->count * (int64_t)row_bytes);
-    TRY(trace_end_with(span, hdf5_write_rows(&run->out, column, run->first, run->count, sorted,
-                                             &run->progress, &run->carried)));
+    trace_bytes(span, count * (int64_t)row_bytes);
+    TRY(trace_end_with(
+        span, hdf5_write_rows(&run->out, run->column, first, count, rows, &run->progress, &run->carried)));
     run->write_seconds += MPI_Wtime() - start;
     return HSORT_OK;
 }
 
+static void start_rows(struct verifier *verifier)
+{
+    verify_start(verifier, record_keys_elements(NULL, NULL, 0, 0, 0).field[0].map);
+}
+
+/* Read, gather, check and write a dataset. */
 static hsort_status carry_column(struct hdf5_run *run, int column)
 {
-    void *rows = NULL, *sorted = NULL;
-    const size_t row_bytes = run->in.column[column].row_bytes;
-    if (row_bytes == 0)
+    char name[PATH_MAX + 128];
+    struct gather_parts parts = {.comm = run->comm,
+                                 .ctx = run->ctx,
+                                 .in_name = name,
+                                 .by_name = "the order",
+                                 .total = run->in.count,
+                                 .element_bytes = run->in.column[column].row_bytes,
+                                 .entries = run->in.count,
+                                 .index_type = HSORT_I64,
+                                 .memory_bytes = run->memory_bytes,
+                                 .checks = !run->options->no_verify,
+                                 .read = read_part_rows,
+                                 .read_index = take_part_order,
+                                 .write = write_part_rows,
+                                 .count_call = count_rows_call,
+                                 .user = run};
+    if (parts.element_bytes == 0)
         return HSORT_OK;
-    hsort_status status = take_rows(run, row_bytes, &rows);
-    if (status == HSORT_OK)
-        status = take_rows(run, row_bytes, &sorted);
-    status = comm_agree(run->comm, status);
-    if (status == HSORT_OK)
-        status = carry_rows(run, column, rows, sorted);
-    free(rows);
-    free(sorted);
-    return status;
+    snprintf(name, sizeof name, "%s: dataset '%.100s'", run->in.files.path, run->in.column[column].name);
+    run->column = column;
+    start_rows(&run->verifier);
+    const hsort_status status = gather_in_parts(&parts);
+    run->sort_seconds += parts.gather_seconds;
+    run->verify_seconds += parts.check_seconds;
+    run->report.readings = greater(run->report.readings, parts.readings);
+    run->report.fingerprint_ok = run->report.fingerprint_ok && status != HSORT_MISMATCH;
+    TRY(status);
+    return run->written ? verify_finish(&run->verifier, run->comm, &run->written[column]) : HSORT_OK;
+}
+
+/* Show what the output holds of a column, piece by piece, to the verifier. */
+static hsort_status reread_rows(struct hdf5_run *run, int column, char *rows, int64_t piece, int64_t pieces)
+{
+    const size_t row_bytes = run->in.column[column].row_bytes;
+    const int64_t end = run->first + run->count;
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t at = lesser(run->first + i * piece, end), count = lesser(piece, end - at);
+        const double start = MPI_Wtime();
+        const hsort_status status = hdf5_read_back(&run->out, column, at, count, rows);
+        run->verify_seconds += MPI_Wtime() - start;
+        TRY(comm_agree(run->comm, status));
+        TRY(verify_rows(run, &run->verifier, NULL, rows, row_bytes, at, count, NULL));
+    }
+    return HSORT_OK;
 }
 
 static hsort_status reread_column(struct hdf5_run *run, int column)
@@ -298,16 +377,18 @@ static hsort_status reread_column(struct hdf5_run *run, int column)
     const size_t row_bytes = run->in.column[column].row_bytes;
     if (row_bytes == 0)
         return HSORT_OK;
-    hsort_status status = take_rows(run, row_bytes, &rows);
+    const int64_t share = divide_up(run->in.count, run->comm->size),
+                  piece = greater(1, lesser(share, hdf5_piece_rows(&run->in.column[column])));
+    hsort_status status = comm_agree(run->comm, take_rows(run, piece, row_bytes, &rows));
+    start_rows(&run->verifier);
     if (status == HSORT_OK)
-        status = hdf5_read_back(&run->out, column, run->first, run->count, rows);
-    status = comm_agree(run->comm, status);
-    if (status == HSORT_OK)
-        status = look_at_rows(run, NULL, rows, row_bytes, NULL, &found);
+        status = reread_rows(run, column, rows, piece, divide_up(share, piece));
     free(rows);
-    if (status == HSORT_OK && !same_places(&run->written[column], &found))
-        return fail_column(run, column, "the output does not have what was written to it");
-    return status;
+    TRY(status);
+    TRY(verify_finish(&run->verifier, run->comm, &found));
+    return same_places(&run->written[column], &found)
+               ? HSORT_OK
+               : fail_column(run, column, "the output does not have what was written to it");
 }
 
 /* ---- The command: collective ------------------------------------------------------------------------------------------------ */
@@ -341,7 +422,7 @@ static hsort_status open_rows(struct hdf5_run *run)
 static hsort_status prepare_run(struct hdf5_run *run)
 {
     const struct cli_options *options = run->options;
-    TRY(comm_agree(run->comm, check_memory(run)));
+    TRY(check_memory(run));
     if (options->no_verify || options->verify != CLI_VERIFY_REREAD)
         return HSORT_OK;
     run->written = calloc((size_t)run->in.columns + 1, sizeof *run->written);

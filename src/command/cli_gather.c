@@ -1,12 +1,15 @@
 /* hypersort gather: every rank reads its share of the index, and gets its share of the output (gather_parts.h). */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "kernels/base/lesser.h"
 #include "src/command/disk_sort.h"
 #include "src/command/gather_parts.h"
 #include "src/command/launch.h"
 #include "src/command/record_io.h"
 #include "src/command/records_report.h"
 #include "src/command/cli.h"
+
+enum { REREAD_PARTS = 8 /* one of which is left for what is read back */ };
 
 struct gather_run {
     struct comm *comm;
@@ -58,6 +61,12 @@ static hsort_status read_file(struct gather_run *run, const struct file_in *file
     return file_check_unchanged(file);
 }
 
+/* Reading and writing show how far they are if both are done at once; else the parts of the result do. Not collective. */
+static void choose_progress(struct gather_run *run)
+{
+    run->io.progress = run->parts.whole ? &run->progress : NULL;
+}
+
 static hsort_status read_gathered(void *user, int64_t first, int64_t count, void *elements)
 {
     struct gather_run *run = user;
@@ -67,18 +76,33 @@ static hsort_status read_gathered(void *user, int64_t first, int64_t count, void
 static hsort_status read_entries(void *user, int64_t first, int64_t count, int64_t *index)
 {
     struct gather_run *run = user;
+    choose_progress(run);
     return read_file(run, &run->by, first, count, index);
+}
+
+/* same = does the output have these elements? Not collective. */
+static hsort_status compare_gathered(struct gather_run *run, int64_t first, int64_t count,
+                                     const char *elements, bool *same)
+{
+    const size_t bytes = run->in.element.bytes;
+    const int64_t piece = greater(1, (int64_t)(run->parts.memory_bytes / REREAD_PARTS / bytes));
+    *same = true;
+    for (int64_t done = 0, part; done < count && *same; done += part) {
+        part = lesser(piece, count - done);
+        TRY(record_io_compare(&run->io, &run->out, first + done, part, elements + (size_t)done * bytes,
+                              same));
+    }
+    return HSORT_OK;
 }
 
 /* Check what the output holds. Collective. */
 static hsort_status reread_gathered(struct gather_run *run, int64_t first, int64_t count,
                                     const void *elements)
 {
-    bool same = false;
+    bool same;
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "read output");
-    hsort_status status =
-        trace_end_with(span, record_io_compare(&run->io, &run->out, first, count, elements, &same));
+    hsort_status status = trace_end_with(span, compare_gathered(run, first, count, elements, &same));
     if (status == HSORT_OK && !same)
         status = status_fail(HSORT_MISMATCH, "%s: what is read back is not what was written", run->out.path);
     run->verify_seconds += MPI_Wtime() - start;
@@ -97,6 +121,10 @@ static hsort_status write_gathered_part(void *user, int64_t first, int64_t count
         trace_end_with(span, record_io_write(&run->io, &run->out, first, count, elements));
     run->write_seconds += MPI_Wtime() - start;
     TRY(comm_agree(run->comm, wrote));
+    if (!run->parts.whole)
+        progress_bytes(
+            &run->progress, "gather", (first - run->by_first + count) * (int64_t)run->in.element.bytes,
+            run->by_count * (int64_t)run->in.element.bytes, run->by.count * (int64_t)run->in.element.bytes);
     return !run->options->no_verify && run->options->verify == CLI_VERIFY_REREAD
                ? reread_gathered(run, first, count, elements)
                : HSORT_OK;
@@ -122,6 +150,7 @@ static hsort_status gather(struct gather_run *run)
                                        .element_bytes = run->in.element.bytes,
                                        .entries = run->by.count,
                                        .index_type = run->by.type,
+                                       .step = 1,
                                        .checks = !run->options->no_verify,
                                        .read = read_gathered,
                                        .read_index = read_entries,

@@ -236,7 +236,8 @@ static hsort_status select_by_codes(struct select_run *run, size_t memory_bytes)
 {
     int64_t ascending[PLACES_MAX];
     struct code_selection found = {0};
-    struct code_reader source = {.read = read_codes, .user = run, .own = run->count, .total = run->in.count};
+    struct code_reader source = {
+        .read = read_codes, .user = run, .name = run->in.path, .own = run->count, .total = run->in.count};
     run->coded = true;
     run->type = run->fields.key_bytes <= (int)sizeof(uint64_t) ? HSORT_U64 : HSORT_U128;
     source.code_bytes = (int)hsort_type_bytes(run->type);

@@ -202,6 +202,8 @@ hsort_status cli_store_value(const struct option_row *row, const char *value, st
     // If the value is a number, but not one that this option takes, do not explain how numbers are written.
     const bool is_number = number_parse(value, true, UINT64_MAX, &number);
     return cli_complain(options, "--%s: '%.128s' is %s%s", row->name, value,
-                        is_number ? "too large, or too small" : "not a number that it can take",
+                        !is_number     ? "not a number that it can take"
+                        : number == 0 ? "too small"
+                                      : "too large",
                         is_number || row->kind == GIGA || row->kind == MICRO ? "" : CLI_NUMBERS);
 }

@@ -12,9 +12,9 @@
 enum {
     EIGHTHS =
         8, /* of memory, unless all fits: one for a piece, one for a call, five for a part, one to spare */
-    PART_EIGHTHS = 5,
+    PIECE_EIGHTHS_MOST = 3,  /* if that is enough for all elements, or for a step; a part then has less */
     MEMORY_LEAST = 64 << 10, /* however little there is to be */
-    PIECES_MOST = 1 << 16,   /* which have a count for each thread */
+    PIECES_MOST = 1 << 12,   /* which have a count for each thread */
     LIST_BYTES = 40,         /* for each entry of a call, on several ranks, as hypersort.h says */
     SLICE_BYTES = 64 << 20   /* of each of the two that elements go through, or less for fewer of them */
 };
@@ -26,6 +26,7 @@ struct part_run {
     int64_t piece;  /* elements of all ranks in a piece */
     int64_t chunk;  /* entries of a rank in a call of the library */
     int64_t pieces; /* if 1, entries stay in their order, and come where they belong at once */
+    int64_t held;   /* the piece that is in memory; -1: none yet */
 
     int64_t first, count; /* entries of this rank in this part */
     int64_t *index;       /* [most] what they name */
@@ -76,26 +77,34 @@ static uint64_t whole_bytes(const struct part_run *run)
            call_bytes(run, share_most(run, run->parts->entries));
 }
 
+/* Elements of a rank in a piece: if they take no more than PIECE_EIGHTHS_MOST, all, or a whole step. */
+static int64_t choose_share(const struct part_run *run, size_t eighth)
+{
+    const int64_t step = run->parts->step, all = greater(1, share_most(run, run->parts->total));
+    const int64_t most = (int64_t)(PIECE_EIGHTHS_MOST * eighth / share_bytes(run, 1));
+    const int64_t share = greater((int64_t)(eighth / share_bytes(run, 1)), divide_up(all, PIECES_MOST));
+    return all <= most ? all : step <= share ? share - share % step : step <= most ? step : greater(1, share);
+}
+
 /* The sizes are the same on every rank. */
 static void choose_sizes(struct part_run *run)
 {
     const struct gather_parts *parts = run->parts;
     const size_t memory = greater_bytes(parts->memory_bytes, MEMORY_LEAST), eighth = memory / EIGHTHS;
+    const int64_t all = greater(1, share_most(run, parts->total));
     run->most = run->chunk = greater(1, share_most(run, parts->entries));
-    run->piece = greater(1, parts->total);
+    run->piece = all * parts->comm->size;
     run->pieces = 1;
     if (whole_bytes(run) <= memory)
         return;
-    const int64_t share =
-        greater((int64_t)(eighth / share_bytes(run, 1)), divide_up(share_most(run, run->piece), PIECES_MOST));
+    const int64_t share = choose_share(run, eighth);
     while (run->chunk > 1 && call_bytes(run, run->chunk) > eighth)
         run->chunk /= 2;
-    if (share < share_most(run, parts->total)) {
-        run->piece = share * parts->comm->size;
-        run->pieces = divide_up(parts->total, run->piece);
-    }
+    run->piece = share * parts->comm->size;
+    run->pieces = greater(1, divide_up(parts->total, run->piece));
     const size_t entry_bytes = sizeof *run->index + sizeof *run->place + parts->element_bytes;
-    const int64_t most = (int64_t)(PART_EIGHTHS * eighth / entry_bytes);
+    const size_t taken = 2 * eighth + greater_bytes(eighth, share_bytes(run, share));
+    const int64_t most = taken < memory ? (int64_t)((memory - taken) / entry_bytes) : 0;
     run->most = greater(1, lesser(run->most, lesser(most, UINT32_MAX)));
     run->chunk = lesser(run->chunk, run->most);
 }
@@ -252,8 +261,10 @@ static hsort_status gather_once(struct part_run *run, int64_t held, const void *
 {
     struct gather_parts *parts = run->parts;
     const hsort_status status = hsort_gather(parts->ctx, from, held, bytes, wanted, to, count, NULL);
-    return status == HSORT_OK ? HSORT_OK
-                              : report_fail(parts->comm, status, "%s", hsort_last_error(parts->ctx));
+    if (status != HSORT_OK)
+        return report_fail(parts->comm, status, "%s", hsort_last_error(parts->ctx));
+    status_clear();
+    return HSORT_OK;
 }
 
 /* Check what was gathered. Collective. */
@@ -324,20 +335,22 @@ static void mark_elements(struct part_run *run, int64_t first, int64_t count)
     run->parts->check_seconds += MPI_Wtime() - start;
 }
 
-/* Bring what is in a piece. */
+/* Bring what is in a piece, in so many calls. */
 static hsort_status gather_piece(struct part_run *run, int64_t piece, int64_t calls)
 {
     struct gather_parts *parts = run->parts;
-    const struct comm *comm = parts->comm;
-    const int64_t base = piece * run->piece, count = lesser(run->piece, parts->total - base);
-    const int64_t first = base + launch_share(count, comm->rank, comm->size);
-    const int64_t held = base + launch_share(count, comm->rank + 1, comm->size) - first;
-    TRY(comm_agree(parts->comm, parts->read(parts->user, first, held, run->elements)));
-    if (parts->checks)
-        mark_elements(run, first, held);
+    const int64_t share = run->piece / parts->comm->size;
+    const int64_t first = lesser(piece * run->piece + parts->comm->rank * share, parts->total);
+    const int64_t count = lesser(share, parts->total - first);
+    if (piece != run->held) { // an only piece is read once, for all parts
+        TRY(comm_agree(parts->comm, parts->read(parts->user, first, count, run->elements)));
+        if (parts->checks)
+            mark_elements(run, first, count);
+        run->held = piece;
+    }
     for (int64_t c = 0; c < calls; c++) {
         const int64_t from = lesser(run->begin[piece] + c * run->chunk, run->begin[piece + 1]);
-        TRY(gather_chunk(run, piece, held, from, lesser(run->chunk, run->begin[piece + 1] - from)));
+        TRY(gather_chunk(run, piece, count, from, lesser(run->chunk, run->begin[piece + 1] - from)));
     }
     return HSORT_OK;
 }
@@ -363,8 +376,9 @@ static hsort_status gather_all_parts(struct part_run *run)
     const struct comm *comm = parts->comm;
     const int64_t first = launch_share(parts->entries, comm->rank, comm->size),
                   end = launch_share(parts->entries, comm->rank + 1, comm->size);
+    const int64_t all = greater(1, divide_up(share_most(run, parts->entries), run->most));
     TRY(comm_agree(parts->comm, take_part_memory(run)));
-    for (int64_t part = 0; part < parts->readings; part++) {
+    for (int64_t part = 0; part < all; part++) {
         run->first = lesser(first + part * run->most, end);
         run->count = lesser(run->most, end - run->first);
         TRY(gather_part(run));
@@ -374,10 +388,11 @@ static hsort_status gather_all_parts(struct part_run *run)
 
 hsort_status gather_in_parts(struct gather_parts *parts)
 {
-    struct part_run run = {.parts = parts, .threads = omp_get_max_threads()};
+    struct part_run run = {.parts = parts, .threads = omp_get_max_threads(), .held = -1};
     choose_sizes(&run);
     parts->elements_ok = parts->checks;
-    parts->readings = greater(1, divide_up(share_most(&run, parts->entries), run.most));
+    parts->whole = run.pieces == 1 && run.most >= share_most(&run, parts->entries);
+    parts->readings = run.pieces == 1 ? 1 : divide_up(share_most(&run, parts->entries), run.most);
     const hsort_status status = gather_all_parts(&run);
     free_part_memory(&run);
     return status;

@@ -6,7 +6,8 @@
  *     part 0    entries by pieces: 1 | 2 3 | 0          piece 0 fills . a . .  piece 1 . a c d  piece 2 f a c d, which is written
  *     part 1                       0 1 2 3 | |          piece 0 fills b a b a; pieces that no rank's entries name are not read
  *
- * So elements are read as often as there are parts. If memory suffices for everything there are one part and one piece.
+ * So elements are read as often as there are parts. If memory suffices for all elements there is one piece, which is read once, and if it
+ * suffices for everything there is one part.
  *
  * What was gathered is checked by marks. A mark is a word made of an element and its position; marks are gathered by the same index:
  *
@@ -31,7 +32,8 @@ struct gather_parts {
     int64_t entries;       /* of all ranks; a rank's share is launch_share()'s */
     hsort_type index_type; /* i64 or u64 */
     size_t memory_bytes;   /* that a rank may take; the same on every rank */
-    bool checks;           /* look at what was gathered */
+    int64_t step; /* elements that are best read together, from a multiple of their number on; at least 1 */
+    bool checks;  /* look at what was gathered */
     /* Read some elements, or entries, which may be any numbers. Not collective. */
     hsort_status (*read)(void *user, int64_t first, int64_t count, void *elements);
     hsort_status (*read_index)(void *user, int64_t first, int64_t count, int64_t *index);
@@ -43,12 +45,13 @@ struct gather_parts {
 
     /* written: */
     double gather_seconds, check_seconds; /* of this rank */
-    int64_t readings;                     /* of the elements, at most: there are as many parts */
-    bool elements_ok;                     /* if `checks`: all that was looked at is what the index names */
+    int64_t readings;                     /* of the elements, at most */
+    bool whole;       /* there are one part and one piece; known before anything is read */
+    bool elements_ok; /* if `checks`: all that was looked at is what the index names */
 };
 
 /* Read, gather, check and write all entries. Collective.
- * Memory   memory_bytes in host memory, but at least what a few elements take.
+ * Memory   memory_bytes in host memory, but at least 64 KiB, and a few elements or a 4096th of what a rank would hold of all.
  * Errors   the same on every rank: the callers' functions'; HSORT_ARGUMENT: an entry names no element; HSORT_MISMATCH: what was gathered
  *          is not what the index names; hsort_gather()'s; HSORT_HOST_MEMORY. What has been written then is of no use. */
 hsort_status gather_in_parts(struct gather_parts *parts);

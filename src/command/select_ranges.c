@@ -139,14 +139,14 @@ static void join_threads(struct code_bins *b)
 }
 
 /* Are there as many keys in each range as a reading before has found? */
-static hsort_status check_counts(const struct code_bins *b)
+static hsort_status check_counts(const struct code_bins *b, const char *name)
 {
     for (int i = 0; i < b->s->ranges; i++) {
         int64_t count = 0;
         for (int bin = b->begin[i]; bin < b->begin[i + 1]; bin++)
             count += b->all[bin];
         if (count != b->s->range[i].count && !has_one_code(&b->s->range[i]))
-            return status_fail(HSORT_IO, "an input has changed while it was read");
+            return status_fail(HSORT_IO, "%s: was changed while it was read", name);
     }
     return HSORT_OK;
 }
@@ -191,7 +191,7 @@ static hsort_status fill_bins(struct comm *comm, const struct code_reader *reade
     TRY(comm_agree(comm, reader->read(reader->user, count_codes, b)));
     join_threads(b);
     TRY(comm_agree(comm, comm_sums(comm, b->own, b->begin[b->s->ranges], b->all)));
-    return comm_agree(comm, check_counts(b));
+    return comm_agree(comm, check_counts(b, reader->name));
 }
 
 /* Make the ranges smaller. Collective. */
@@ -270,7 +270,7 @@ static hsort_status keep_ranges(struct comm *comm, const struct code_reader *rea
     status = reader->read(reader->user, keep_codes, &keeper);
     s->readings++;
     if (status == HSORT_OK && s->count != keeper.room)
-        status = status_fail(HSORT_IO, "an input has changed while it was read");
+        status = status_fail(HSORT_IO, "%s: was changed while it was read", reader->name);
     return comm_agree(comm, status);
 }
 

@@ -26,6 +26,7 @@ struct code_reader {
     /* Read them all, in the same order each time, and show them in parts. Not collective. */
     hsort_status (*read)(void *user, void (*see)(void *seer, const void *codes, int64_t count), void *seer);
     void *user;
+    const char *name; /* of the input, for texts */
     size_t bytes;       /* of memory that read() takes */
     int threads;        /* of this rank */
     int code_bytes;     /* 8 or 16 */

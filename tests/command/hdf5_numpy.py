@@ -305,7 +305,7 @@ class HDF5Case:
         kept = self.old_output()
         more = [[], ["--verify=reread"], ["--no-verify"]][self.rng.integers(3)]
         if self.rng.random() < 0.5:  # what keys of 16 bytes and their order take, at most: long datasets then go by parts
-            more += ["-S", 56 * -(-self.count // self.ranks) + 1]
+            more += ["-S", 104 * -(-self.count // self.ranks) + 1]
         self.run("sort", *places, "-o", f"out.hdf5:{self.place}", *keys, *more, "--threads", int(self.rng.integers(1, 3)))
         if not self.why:
             self.compare(order, kept)

@@ -98,7 +98,7 @@ bad_usage()
     refused_drawn 2 "--chunk: '99999999999G'" sort in -o out --chunk 99999999999G
     refused_drawn 2 "--count: '1.5'" gen -n 1.5 -o out
     refused 0 2 "--count: '10GB'|1e6" gen -n 10GB -o out
-    refused 0 2 "--count: '2^59' is too large, or too small" gen -n 2^59 -o out # with 16 bytes each they cannot be counted
+    refused 0 2 "--count: '2^59' is too large; see" gen -n 2^59 -o out # with 16 bytes each they cannot be counted
     # shellcheck disable=SC2046  # words
     refused 0 2 "--against: more than 1024" check in --type u64 $(printf -- '--against in %.0s' {1..1025})
     refused 0 2 "--temp-limit: '16777216T'" sort in -o out --temp-limit 16777216T

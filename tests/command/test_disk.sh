@@ -171,7 +171,7 @@ refusals()
     for size in 0 x 200% 0% -1 1.0000000001K % 10GB 1e 2^63; do
         refused 0 2 "--memory: |$size|such as 8G|see 'hypersort sort --help'" sort in.raw --type u64 -o out.raw "--memory=$size"
     done
-    refused 0 2 "--runs: '0'" sort in.raw --type u64 -o out.raw --runs 0
+    refused 0 2 "--runs: '0' is too small; see" sort in.raw --type u64 -o out.raw --runs 0
     refused 0 2 "--temporary-directory: '' cannot be DIR" sort in.raw --type u64 -o out.raw -T ""
     # Memory that does not do, and what would.
     for word in "--type u64" "--record 8 --key @0:u64"; do

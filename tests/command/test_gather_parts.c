@@ -11,7 +11,7 @@ enum call { NO_CALL, READ, READ_INDEX, WRITE, CALLS };
 struct made {
     enum kind kind;
     uint64_t seed;
-    int64_t total, entries, bytes;
+    int64_t total, entries, bytes, step;
     int calls[CALLS];
     enum call fails; /* at its second call on this rank */
     bool names_none; /* an entry of this rank names no element */
@@ -112,6 +112,7 @@ static struct gather_parts parts_of(struct made *m, size_t memory_bytes, bool ch
                                  .entries = m->entries,
                                  .index_type = HSORT_I64,
                                  .memory_bytes = memory_bytes,
+                                 .step = m->step,
                                  .checks = checks,
                                  .read = read_made,
                                  .read_index = read_made_index,
@@ -120,9 +121,20 @@ static struct gather_parts parts_of(struct made *m, size_t memory_bytes, bool ch
                                  .user = m};
 }
 
+/* Elements that all ranks have read since the last time. Collective. */
+static int64_t read_by_all(struct made *m)
+{
+    int64_t all;
+    MPI_Allreduce(&m->read, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    m->read = 0;
+    return all;
+}
+
 static void run_drawn(uint64_t *random)
 {
-    struct made m = {.kind = (enum kind)(check_random(random) % KINDS), .seed = check_random(random)};
+    struct made m = {.kind = (enum kind)(check_random(random) % KINDS),
+                     .seed = check_random(random),
+                     .step = check_random(random) % 2 ? 1 : 1 + (int64_t)(check_random(random) % 3000)};
     m.total = (int64_t)(check_random(random) % MOST_TOTAL) >> check_random(random) % 12;
     m.total += m.total == 0;
     m.entries = (int64_t)(check_random(random) % MOST_TOTAL) >> check_random(random) % 12;
@@ -135,13 +147,15 @@ static void run_drawn(uint64_t *random)
     const int64_t own =
         launch_share(m.entries, comm.rank + 1, comm.size) - launch_share(m.entries, comm.rank, comm.size);
     CHECK(status == HSORT_OK, "%s", comm.error);
-    CHECK(m.written == own && parts.elements_ok == parts.checks && parts.readings == m.calls[WRITE],
+    CHECK(m.written == own && parts.elements_ok == parts.checks && parts.readings <= m.calls[WRITE] &&
+              (parts.readings == m.calls[WRITE] || parts.readings <= 1) &&
+              (!parts.whole || (m.calls[WRITE] == 1 && m.calls[READ] == 1)),
           "%lld entries of %lld, in %d calls and %lld readings", (long long)m.written, (long long)own,
           m.calls[WRITE], (long long)parts.readings);
     CHECK(m.counted > 0 || m.entries == 0, "no call of the library is counted");
-    CHECK(m.calls[READ_INDEX] == parts.readings &&
-              m.read <= parts.readings * (m.total / comm.size + 1) + m.calls[READ],
-          "%lld of %lld elements are read in %lld readings", (long long)m.read, (long long)m.total,
+    const int64_t read = read_by_all(&m);
+    CHECK(m.calls[READ_INDEX] == m.calls[WRITE] && read <= parts.readings * m.total,
+          "%lld of %lld elements are read in %lld readings", (long long)read, (long long)m.total,
           (long long)parts.readings);
 }
 
@@ -149,16 +163,27 @@ static void run_drawn(uint64_t *random)
 static void run_far_apart(uint64_t *random)
 {
     struct made m = {.kind = LAST,
+                     .step = 1,
                      .seed = check_random(random),
                      .total = MOST_TOTAL,
                      .entries = 100 * comm.size,
                      .bytes = 100};
     struct gather_parts few = parts_of(&m, 1 << 16, true), all = parts_of(&m, 1 << 26, true);
-    CHECK(gather_in_parts(&few) == HSORT_OK && m.read > 0 && m.read < MOST_TOTAL / comm.size / 10,
-          "%lld elements: %s", (long long)m.read, comm.error);
-    m.read = m.written = 0;
-    CHECK(gather_in_parts(&all) == HSORT_OK && all.readings == 1 && m.read >= MOST_TOTAL / comm.size,
-          "%lld elements in %lld readings: %s", (long long)m.read, (long long)all.readings, comm.error);
+    CHECK(gather_in_parts(&few) == HSORT_OK, "%s", comm.error);
+    int64_t read = read_by_all(&m);
+    CHECK(read > 0 && read < MOST_TOTAL / 10, "%lld elements are read", (long long)read);
+    m.written = 0;
+    CHECK(gather_in_parts(&all) == HSORT_OK && all.whole, "%s", comm.error);
+    read = read_by_all(&m);
+    CHECK(read == MOST_TOTAL && all.readings == 1, "%lld elements are read in %lld readings", (long long)read,
+          (long long)all.readings);
+    // A few elements, which all fit, and more entries than fit.
+    m = (struct made){.seed = m.seed, .step = 1, .total = 100, .entries = MOST_TOTAL, .bytes = 100};
+    few = parts_of(&m, 1 << 16, true);
+    CHECK(gather_in_parts(&few) == HSORT_OK, "%s", comm.error);
+    read = read_by_all(&m);
+    CHECK(read == 100 && few.readings == 1 && m.calls[WRITE] > 1,
+          "%lld elements are read, %d parts are written", (long long)read, m.calls[WRITE]);
 }
 
 /* A function fails on some rank, or an entry names nothing: all ranks return that, and nothing goes on. */
@@ -166,8 +191,11 @@ static void run_failing(uint64_t *random)
 {
     for (int failing = 0; failing < comm.size; failing++)
         for (int call = READ; call <= CALLS; call++) {
-            struct made m = {
-                .seed = check_random(random), .total = MOST_TOTAL, .entries = MOST_TOTAL, .bytes = 40};
+            struct made m = {.seed = check_random(random),
+                             .step = 1,
+                             .total = MOST_TOTAL,
+                             .entries = MOST_TOTAL,
+                             .bytes = 40};
             m.fails = comm.rank == failing ? (enum call)call : NO_CALL;
             m.names_none = comm.rank == failing && call == CALLS;
             struct gather_parts parts = parts_of(&m, 500000, true);

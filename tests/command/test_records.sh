@@ -165,6 +165,9 @@ gather_verified()
     "$numpy" -c 'import numpy as n; assert n.load("y.npy").tobytes() == n.load("events.npy")[n.load("many.npy")].tobytes()' || fail "a gather by parts"
     ok 3 gather events.npy --by many.npy -o y.npy -S 1
     grep -q '^readings  *4, because memory holds one part of the result at a time$' "$work.out" || fail "the report does not say why it reads again"
+    run 3 gather events.npy --by many.npy -o y.npy -S 1 --progress
+    grep -q '  gather 100 % of 395.51 KiB' "$work.err" && ! grep -q '  read ' "$work.err" ||
+        fail "--progress of a gather by parts: $(cat "$work.err")"
     rm y.npy
     for damage in carry spoil; do
         BROKEN_ELEMENTS=$damage run 3 gather events.npy --by many.npy -o y.npy -S 1

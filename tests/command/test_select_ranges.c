@@ -136,6 +136,7 @@ static struct code_reader source_of(struct made_codes *m, int64_t total, int thr
 {
     return (struct code_reader){.read = read_made,
                                 .user = m,
+                                .name = "codes",
                                 .threads = threads,
                                 .code_bytes = m->code_bytes,
                                 .own = m->count[comm.rank],
@@ -193,7 +194,7 @@ static void run_failing(uint64_t *random)
                 m.changes = comm.rank == failing && changes ? reading : 0;
                 const struct code_reader source = source_of(&m, total, 2);
                 const hsort_status status = select_ranges_find(&comm, &source, &position, 1, 10, &s);
-                CHECK(status == HSORT_IO && strstr(comm.error, changes ? "has changed" : "fails"),
+                CHECK(status == HSORT_IO && strstr(comm.error, changes ? "codes: was changed" : "fails"),
                       "rank %d, reading %d, changes %d: status %d, %s", failing, reading, changes,
                       (int)status, comm.error);
                 select_ranges_free(&s);

@@ -74,8 +74,8 @@ hsort_status hdf5_read_rows(const struct hdf5_in *in, int column, int64_t first,
 hsort_status hdf5_read_dataset(hid_t dataset, const struct hdf5_column *column, const char *path,
                                int64_t first, int64_t count, void *rows);
 
-/* Rows of a column that are read or written at a time, from a multiple of their number to the next: whole chunks, so that only those that
- * two ranks share are packed or unpacked twice. Pure. */
+/* Rows of a column that are best read or written at a time, from a multiple of their number to the next: whole chunks, so that only those
+ * at the ends of what is asked for are packed or unpacked twice. Pure. */
 int64_t hdf5_piece_rows(const struct hdf5_column *column);
 
 /* Make dataspaces of rows first .. first + count - 1, which may be none: in a dataset, and in memory. The caller closes both. */

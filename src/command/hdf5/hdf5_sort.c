@@ -23,6 +23,11 @@
 #include "src/command/run_trace.h"
 #include "src/command/stop.h"
 
+enum {
+    CODES = 4,                /* of 16 bytes for each row */
+    KEY_ROWS_LEAST = 64 << 10 /* bytes, however little memory there is */
+};
+
 struct hdf5_run {
     struct comm *comm;
     const struct cli_options *options;
@@ -35,7 +40,8 @@ struct hdf5_run {
     struct record_keys packed; /* in a record of nothing else */
     int64_t first, count;      /* rows of this rank */
     int64_t *index;            /* [count] owned */
-    size_t memory_bytes;       /* for the parts of a dataset, beside the index; the same on every rank */
+    size_t key_rows_bytes;     /* for rows from which keys are taken */
+    size_t memory_bytes;       /* for the parts of a dataset; the same on every rank */
     int64_t carried;           /* bytes of all columns so far */
     int column;                /* that is carried now */
     struct verifier verifier;  /* of what is written of it */
@@ -45,7 +51,7 @@ struct hdf5_run {
     struct records_report report;
 };
 
-/* ---- Memory and reading: not collective ------------------------------------------------------------------------ */
+/* ---- Memory ------------------------------------------------------------------------ */
 
 static hsort_status take_rows(const struct hdf5_run *run, int64_t count, size_t row_bytes, void *array)
 {
@@ -56,23 +62,34 @@ static hsort_status take_rows(const struct hdf5_run *run, int64_t count, size_t 
                                 run->in.files.path, count, row_bytes);
 }
 
-/* Check the memory for the keys in three forms and the index, and leave what the user allows beside the index for parts of datasets.
- * Collective. */
+/* Rows of a column that are read at a time, if they may take so many bytes. */
+static int64_t rows_at_a_time(const struct hdf5_column *column, size_t bytes)
+{
+    return int64_clamp((int64_t)(bytes / column->row_bytes), 1, hdf5_piece_rows(column));
+}
+
+/* Find what memory is left for parts of datasets, and check that their order can be found. Before that a rank has the index and the keys in
+ * two forms; and if the library sorts in host memory, what that takes (hypersort.h), which stays: a code for each row before and after, and
+ * as many between. Collective. */
 static hsort_status check_memory(struct hdf5_run *run)
 {
-    const int64_t share = divide_up(run->in.count, run->comm->size);
-    const uint64_t index = (uint64_t)share * sizeof *run->index,
-                   keys = (uint64_t)share * 3 * (uint64_t)run->keys.key_bytes;
+    const bool on_host = hsort_engine_in_use(run->ctx) == HSORT_ENGINE_HOST;
+    const uint64_t rows = (uint64_t)divide_up(run->in.count, run->comm->size),
+                   stays = rows * (sizeof *run->index + (on_host ? CODES * sizeof(key_code) : 0)),
+                   order = stays + rows * 2 * (uint64_t)run->keys.key_bytes;
     size_t memory;
     TRY(disk_sort_memory(run->comm, run->options, &memory));
-    if (run->options->memory_size && index + keys > memory)
+    if (run->options->memory_size && order > memory)
         return report_fail(run->comm, HSORT_HOST_MEMORY,
                            "%s: its keys and their order take %" PRIu64
                            " bytes on each of %d ranks, and --memory allows %zu: take more ranks",
-                           run->in.files.path, index + keys, run->comm->size, memory);
-    run->memory_bytes = memory - lesser_bytes(memory, index);
-    return comm_agree(run->comm, node_memory_check(run->comm, index + keys));
+                           run->in.files.path, order, run->comm->size, memory);
+    run->key_rows_bytes = greater_bytes(KEY_ROWS_LEAST, memory - lesser_bytes(memory, order));
+    run->memory_bytes = memory - lesser_bytes(memory, stays);
+    return comm_agree(run->comm, node_memory_check(run->comm, order));
 }
+
+/* ---- Reading: not collective ------------------------------------------------------------------------------------ */
 
 static hsort_status read_column_rows(struct hdf5_run *run, int column, int64_t first, int64_t count,
                                      void *rows)
@@ -113,7 +130,8 @@ static void pack_keys(const struct hdf5_run *run, int column, const char *rows, 
 /* Read a column piece by piece, and keep its keys. */
 static hsort_status read_keys_of(struct hdf5_run *run, int column, char *records)
 {
-    const int64_t piece = hdf5_piece_rows(&run->in.column[column]), end = run->first + run->count;
+    const int64_t piece = rows_at_a_time(&run->in.column[column], run->key_rows_bytes),
+                  end = run->first + run->count;
     char *rows;
     hsort_status status = take_rows(run, lesser(piece, run->count), run->in.column[column].row_bytes, &rows);
     for (int64_t at = run->first, count; at < end && status == HSORT_OK; at += count) {
@@ -171,7 +189,8 @@ static hsort_status keep_call(struct hdf5_run *run, hsort_status status, double 
 
 /* ---- Checks: collective ----------------------------------------------------------------------------------------------- */
 
-/* Show rows [count], of which the first is row `first`, to a verifier; keys: of records of keys, whose order is looked at, or NULL. */
+/* Show rows [count], of which the first is row `first`, to a verifier; keys: of records of keys, whose order is looked at, or NULL. Not
+ * collective. */
 static hsort_status verify_rows(struct hdf5_run *run, struct verifier *verifier,
                                 const struct record_keys *keys, const void *rows, size_t row_bytes,
                                 int64_t first, int64_t count, const int64_t *index)
@@ -183,7 +202,7 @@ static hsort_status verify_rows(struct hdf5_run *run, struct verifier *verifier,
     const hsort_status status =
         trace_end_with(span, verify_add_elements(verifier, run->io.engine, &elements));
     run->verify_seconds += MPI_Wtime() - start;
-    return comm_agree(run->comm, status);
+    return status;
 }
 
 /* Find what this rank's records of keys, which are sorted or not, and their places are like. */
@@ -306,7 +325,8 @@ static hsort_status write_part_rows(void *user, int64_t first, int64_t count, co
     struct hdf5_run *run = user;
     const size_t row_bytes = run->in.column[run->column].row_bytes;
     if (run->written)
-        TRY(verify_rows(run, &run->verifier, NULL, rows, row_bytes, first, count, NULL));
+        TRY(comm_agree(run->comm,
+                       verify_rows(run, &run->verifier, NULL, rows, row_bytes, first, count, NULL)));
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "write");
     trace_bytes(span, count * (int64_t)row_bytes);
@@ -334,6 +354,7 @@ static hsort_status carry_column(struct hdf5_run *run, int column)
                                  .entries = run->in.count,
                                  .index_type = HSORT_I64,
                                  .memory_bytes = run->memory_bytes,
+                                 .step = greater(1, run->in.column[column].chunk_rows),
                                  .checks = !run->options->no_verify,
                                  .read = read_part_rows,
                                  .read_index = take_part_order,
@@ -354,37 +375,33 @@ static hsort_status carry_column(struct hdf5_run *run, int column)
     return run->written ? verify_finish(&run->verifier, run->comm, &run->written[column]) : HSORT_OK;
 }
 
-/* Show what the output holds of a column, piece by piece, to the verifier. */
-static hsort_status reread_rows(struct hdf5_run *run, int column, char *rows, int64_t piece, int64_t pieces)
+/* Show what the output holds of a column, piece by piece, to the verifier. Not collective. */
+static hsort_status reread_rows(struct hdf5_run *run, int column)
 {
     const size_t row_bytes = run->in.column[column].row_bytes;
-    const int64_t end = run->first + run->count;
-    for (int64_t i = 0; i < pieces; i++) {
-        const int64_t at = lesser(run->first + i * piece, end), count = lesser(piece, end - at);
+    const int64_t piece = rows_at_a_time(&run->in.column[column], run->memory_bytes),
+                  end = run->first + run->count;
+    char *rows;
+    hsort_status status = take_rows(run, lesser(piece, run->count), row_bytes, &rows);
+    for (int64_t at = run->first, count; at < end && status == HSORT_OK; at += count) {
         const double start = MPI_Wtime();
-        const hsort_status status = hdf5_read_back(&run->out, column, at, count, rows);
+        count = lesser((at / piece + 1) * piece, end) - at;
+        status = hdf5_read_back(&run->out, column, at, count, rows);
         run->verify_seconds += MPI_Wtime() - start;
-        TRY(comm_agree(run->comm, status));
-        TRY(verify_rows(run, &run->verifier, NULL, rows, row_bytes, at, count, NULL));
+        if (status == HSORT_OK)
+            status = verify_rows(run, &run->verifier, NULL, rows, row_bytes, at, count, NULL);
     }
-    return HSORT_OK;
+    free(rows);
+    return status;
 }
 
 static hsort_status reread_column(struct hdf5_run *run, int column)
 {
-    void *rows = NULL;
     hsort_check_result found;
-    const size_t row_bytes = run->in.column[column].row_bytes;
-    if (row_bytes == 0)
+    if (run->in.column[column].row_bytes == 0)
         return HSORT_OK;
-    const int64_t share = divide_up(run->in.count, run->comm->size),
-                  piece = greater(1, lesser(share, hdf5_piece_rows(&run->in.column[column])));
-    hsort_status status = comm_agree(run->comm, take_rows(run, piece, row_bytes, &rows));
     start_rows(&run->verifier);
-    if (status == HSORT_OK)
-        status = reread_rows(run, column, rows, piece, divide_up(share, piece));
-    free(rows);
-    TRY(status);
+    TRY(comm_agree(run->comm, reread_rows(run, column)));
     TRY(verify_finish(&run->verifier, run->comm, &found));
     return same_places(&run->written[column], &found)
                ? HSORT_OK

@@ -222,10 +222,10 @@ static hsort_status read_part_index(struct part_run *run)
 /* A word that an element and its position share with practically no other element and position. */
 static uint64_t mark_of(const void *element, size_t bytes, int64_t position)
 {
-    uint64_t digest[2] = {0, 0}, fingerprint[2] = {0, 0}, placed[2] = {0, 0};
+    uint64_t digest[2] = {0, 0};
     digest_add_bytes(element, bytes, 0, digest);
-    digest_shares(digest, position, fingerprint, placed);
-    return placed[0];
+    digest_add_word(WORD_OF_NUMBER, (uint64_t)position, digest);
+    return digest[0];
 }
 
 /* The entry of this part that is at `at` in the order of pieces. */

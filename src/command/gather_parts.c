@@ -9,9 +9,9 @@
 #include "src/command/launch.h"
 #include "src/command/report.h"
 
+/* Unless all fits, memory is divided into eighths: one for a piece, one for a call of the library, five for a part, one to spare. */
 enum {
-    EIGHTHS =
-        8, /* of memory, unless all fits: one for a piece, one for a call, five for a part, one to spare */
+    EIGHTHS = 8,
     PIECE_EIGHTHS_MOST = 3,  /* if that is enough for all elements, or for a step; a part then has less */
     MEMORY_LEAST = 64 << 10, /* however little there is to be */
     PIECES_MOST = 1 << 12,   /* which have a count for each thread */
@@ -22,11 +22,11 @@ enum {
 struct part_run {
     struct gather_parts *parts;
     int threads;
-    int64_t most;   /* entries of a rank in a part */
-    int64_t piece;  /* elements of all ranks in a piece */
-    int64_t chunk;  /* entries of a rank in a call of the library */
-    int64_t pieces; /* if 1, entries stay in their order, and come where they belong at once */
-    int64_t held;   /* the piece that is in memory; -1: none yet */
+    int64_t most;    /* entries of a rank in a part */
+    int64_t piece;   /* elements of all ranks in a piece */
+    int64_t at_once; /* entries of a rank in a call of the library */
+    int64_t pieces;  /* if 1, entries stay in their order, and come where they belong at once */
+    int64_t held;    /* the piece that is in memory; -1: none yet */
 
     int64_t first, count; /* entries of this rank in this part */
     int64_t *index;       /* [most] what they name */
@@ -34,14 +34,13 @@ struct part_run {
     uint32_t *place;      /* [most] entries of this part, by pieces */
     int64_t *begin;       /* [pieces + 1] where each piece begins in `place` */
     int64_t *next;        /* [threads * pieces] where each thread's next entry of each piece goes */
-    double *
-        calls; /* [2 * pieces] of this rank, and of the one that needs most; doubles, as comm_largest() takes */
+    double *calls;        /* [2 * pieces] of this rank, and of the one that needs most, by comm_largest() */
 
     char *elements;  /* this rank's share of a piece */
     uint64_t *marks; /* of these */
-    int64_t *wanted; /* [chunk] positions in the piece */
-    char *brought;   /* [chunk] elements */
-    uint64_t *found; /* [chunk] marks */
+    int64_t *wanted; /* [at_once] positions in the piece */
+    char *brought;   /* [at_once] elements */
+    uint64_t *found; /* [at_once] marks */
 };
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------ */
@@ -83,7 +82,11 @@ static int64_t choose_share(const struct part_run *run, size_t eighth)
     const int64_t step = run->parts->step, all = greater(1, share_most(run, run->parts->total));
     const int64_t most = (int64_t)(PIECE_EIGHTHS_MOST * eighth / share_bytes(run, 1));
     const int64_t share = greater((int64_t)(eighth / share_bytes(run, 1)), divide_up(all, PIECES_MOST));
-    return all <= most ? all : step <= share ? share - share % step : step <= most ? step : greater(1, share);
+    if (all <= most)
+        return all;
+    if (step <= share)
+        return share - share % step;
+    return step <= most ? step : greater(1, share);
 }
 
 /* The sizes are the same on every rank. */
@@ -92,21 +95,21 @@ static void choose_sizes(struct part_run *run)
     const struct gather_parts *parts = run->parts;
     const size_t memory = greater_bytes(parts->memory_bytes, MEMORY_LEAST), eighth = memory / EIGHTHS;
     const int64_t all = greater(1, share_most(run, parts->total));
-    run->most = run->chunk = greater(1, share_most(run, parts->entries));
+    run->most = run->at_once = greater(1, share_most(run, parts->entries));
     run->piece = all * parts->comm->size;
     run->pieces = 1;
     if (whole_bytes(run) <= memory)
         return;
     const int64_t share = choose_share(run, eighth);
-    while (run->chunk > 1 && call_bytes(run, run->chunk) > eighth)
-        run->chunk /= 2;
+    while (run->at_once > 1 && call_bytes(run, run->at_once) > eighth)
+        run->at_once /= 2;
     run->piece = share * parts->comm->size;
     run->pieces = greater(1, divide_up(parts->total, run->piece));
     const size_t entry_bytes = sizeof *run->index + sizeof *run->place + parts->element_bytes;
     const size_t taken = 2 * eighth + greater_bytes(eighth, share_bytes(run, share));
     const int64_t most = taken < memory ? (int64_t)((memory - taken) / entry_bytes) : 0;
     run->most = greater(1, lesser(run->most, lesser(most, UINT32_MAX)));
-    run->chunk = lesser(run->chunk, run->most);
+    run->at_once = lesser(run->at_once, run->most);
 }
 
 /* Not collective. */
@@ -115,21 +118,21 @@ static hsort_status take_part_memory(struct part_run *run)
     const struct gather_parts *parts = run->parts;
     const size_t bytes = parts->element_bytes, marks = mark_bytes(run);
     const bool several = run->pieces > 1;
-    const size_t most = (size_t)run->most, chunk = (size_t)run->chunk,
+    const size_t most = (size_t)run->most, at_once = (size_t)run->at_once,
                  share = (size_t)share_most(run, run->piece);
     const size_t pieces = (size_t)run->pieces, threads = (size_t)run->threads;
     TRY(node_memory_check(parts->comm,
                           share_bytes(run, (int64_t)share) +
                               most * (sizeof *run->index + bytes + several * sizeof *run->place) +
-                              chunk * (marks + several * (sizeof *run->wanted + bytes))));
+                              at_once * (marks + several * (sizeof *run->wanted + bytes))));
     run->index = malloc(most * sizeof *run->index);
     run->result = malloc(most * bytes);
     run->elements = malloc(share * bytes);
     run->marks = malloc(share * marks + 1);
-    run->found = malloc(chunk * marks + 1);
+    run->found = malloc(at_once * marks + 1);
     run->place = malloc(several * most * sizeof *run->place + 1);
-    run->wanted = malloc(several * chunk * sizeof *run->wanted + 1);
-    run->brought = malloc(several * chunk * bytes + 1);
+    run->wanted = malloc(several * at_once * sizeof *run->wanted + 1);
+    run->brought = malloc(several * at_once * bytes + 1);
     run->begin = malloc((pieces + 1) * sizeof *run->begin);
     run->next = malloc(threads * pieces * sizeof *run->next);
     run->calls = malloc(2 * pieces * sizeof *run->calls);
@@ -268,8 +271,8 @@ static hsort_status gather_once(struct part_run *run, int64_t held, const void *
 }
 
 /* Check what was gathered. Collective. */
-static hsort_status check_chunk(struct part_run *run, int64_t held, const int64_t *wanted, int64_t from,
-                                int64_t count)
+static hsort_status look_at_entries(struct part_run *run, int64_t held, const int64_t *wanted, int64_t from,
+                                    int64_t count)
 {
     struct gather_parts *parts = run->parts;
     TRY(gather_once(run, held, run->marks, sizeof *run->marks, wanted, run->found, count));
@@ -298,8 +301,8 @@ static void place_brought(struct part_run *run, int64_t from, int64_t count)
 
 /* Bring what is in a piece, of which this rank holds `held` elements, to entries from .. from + count - 1 in the order of pieces.
  * Collective. */
-static hsort_status gather_chunk(struct part_run *run, int64_t piece, int64_t held, int64_t from,
-                                 int64_t count)
+static hsort_status bring_entries(struct part_run *run, int64_t piece, int64_t held, int64_t from,
+                                  int64_t count)
 {
     struct gather_parts *parts = run->parts;
     const size_t bytes = parts->element_bytes;
@@ -318,7 +321,7 @@ static hsort_status gather_chunk(struct part_run *run, int64_t piece, int64_t he
         return HSORT_OK;
     start = MPI_Wtime();
     struct trace_span *span = trace_begin(parts->comm->trace, "look at result");
-    const hsort_status status = trace_end_with(span, check_chunk(run, held, wanted, from, count));
+    const hsort_status status = trace_end_with(span, look_at_entries(run, held, wanted, from, count));
     parts->check_seconds += MPI_Wtime() - start;
     return status;
 }
@@ -349,8 +352,8 @@ static hsort_status gather_piece(struct part_run *run, int64_t piece, int64_t ca
         run->held = piece;
     }
     for (int64_t c = 0; c < calls; c++) {
-        const int64_t from = lesser(run->begin[piece] + c * run->chunk, run->begin[piece + 1]);
-        TRY(gather_chunk(run, piece, count, from, lesser(run->chunk, run->begin[piece + 1] - from)));
+        const int64_t from = lesser(run->begin[piece] + c * run->at_once, run->begin[piece + 1]);
+        TRY(bring_entries(run, piece, count, from, lesser(run->at_once, run->begin[piece + 1] - from)));
     }
     return HSORT_OK;
 }
@@ -362,7 +365,7 @@ static hsort_status gather_part(struct part_run *run)
     TRY(comm_agree(parts->comm, read_part_index(run)));
     double *const most = run->calls + run->pieces;
     for (int64_t p = 0; p < run->pieces; p++)
-        run->calls[p] = (double)divide_up(run->begin[p + 1] - run->begin[p], run->chunk);
+        run->calls[p] = (double)divide_up(run->begin[p + 1] - run->begin[p], run->at_once);
     TRY(comm_largest(parts->comm, run->calls, (int)run->pieces, most));
     for (int64_t p = 0; p < run->pieces; p++)
         if (most[p] > 0 || run->pieces == 1) // an index of nothing is gathered by, too

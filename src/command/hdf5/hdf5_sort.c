@@ -45,8 +45,8 @@ struct hdf5_run {
     int64_t carried;           /* bytes of all columns so far */
     int column;                /* that is carried now */
     struct verifier verifier;  /* of what is written of it */
-    hsort_check_result *
-        written; /* [columns] what each is to hold, with its places; owned; NULL unless the output is read back */
+    /* [columns] what each is to hold, and where; owned; NULL unless the output is read back */
+    hsort_check_result *written;
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* of this rank */
     struct records_report report;
 };

@@ -6,6 +6,7 @@
 #include "src/command/report.h"
 #include "src/command/stop.h"
 #include "src/files/hdf5_place.h"
+#include "src/files/read_ahead.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -151,6 +152,8 @@ int main(int argc, char **argv)
         stop_watch();
     if (parsed == HSORT_OK && hdf5_is_asked(&options))
         hdf5_start();
+    else if (parsed == HSORT_OK)
+        launch_read_ahead(&options);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -166,5 +169,6 @@ int main(int argc, char **argv)
         status = parsed != HSORT_OK ? parsed : status;
     }
     MPI_Finalize();
+    read_ahead_end();
     return hsort_exit_code(status);
 }

@@ -1,11 +1,13 @@
 #include "src/command/launch.h"
 #include "src/command/report.h"
 #include <omp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "kernels/base/checksum.h"
 #include "kernels/base/host_cores.h"
+#include "src/files/read_ahead.h"
 
 /* Names under which launchers say how many tasks they started, and which task this is. */
 static const struct {
@@ -28,25 +30,48 @@ bool launch_is_launched(void)
     return false;
 }
 
+/* What the launcher says: the variable that tells how many tasks there are, or NULL; then also how many, and which task this is, or -1. */
+static const char *ask_launcher(int *tasks, int *task)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+        const char *count = getenv(launchers[i].tasks), *number = getenv(launchers[i].task);
+        if (!count)
+            continue;
+        *tasks = atoi(count);
+        *task = number ? atoi(number) : -1;
+        return launchers[i].tasks;
+    }
+    return NULL;
+}
+
 hsort_status launch_check(int size, int *task)
 {
+    int tasks, number;
     *task = 0;
-    if (size > 1)
+    const char *variable = size > 1 ? NULL : ask_launcher(&tasks, &number);
+    if (!variable || tasks <= 1)
         return HSORT_OK;
-    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
-        const char *tasks = getenv(launchers[i].tasks), *number = getenv(launchers[i].task);
-        if (!tasks)
-            continue;
-        if (atoi(tasks) <= 1)
-            return HSORT_OK;
-        *task = number ? atoi(number) : 0;
-        return status_fail(
-            HSORT_LAUNCH,
-            "started as %d tasks (%s), but each is alone in its MPI: use the launcher of the MPI this "
-            "was built with, or srun --mpi=pmix",
-            atoi(tasks), launchers[i].tasks);
-    }
-    return HSORT_OK;
+    *task = number < 0 ? 0 : number;
+    return status_fail(
+        HSORT_LAUNCH,
+        "started as %d tasks (%s), but each is alone in its MPI: use the launcher of the MPI this "
+        "was built with, or srun --mpi=pmix",
+        tasks, variable);
+}
+
+void launch_read_ahead(const struct cli_options *options)
+{
+    // What a fast disk brings meanwhile. Not more, because it pushes out of the page cache what others use.
+    const int64_t most = (int64_t)1 << 30;
+    const bool reads = options->command == CLI_SORT || options->command == CLI_CHECK;
+    cpu_set_t cores;
+    int tasks = 1, task = 0;
+    if (!reads || options->direct_io == HSORT_CHOICE_ON ||
+        (!ask_launcher(&tasks, &task) && launch_is_launched()))
+        return;
+    // A lone core has enough to do with starting MPI.
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) > 1)
+        read_ahead_start(options->files, options->files_count, task, tasks, most);
 }
 
 /* Compare the command of this rank, which was parsed with success, with that of rank 0. */

@@ -13,6 +13,10 @@
  * collective. */
 bool launch_is_launched(void);
 
+/* Begin to read this process's share of the input of a sort or a check (read_ahead.h), if the launcher says which share that is, and the
+ * page cache may be used. Before MPI starts. Not collective. */
+void launch_read_ahead(const struct cli_options *options);
+
 /* Before anything else that ranks do together: were all given the same command? Ranks whose commands differ in more than the number of
  * threads could wait for each other for ever, or mix their inputs. Collective.
  *   parsed  what cli_parse() returned on this rank, for these options; its text is status_text()

@@ -14,6 +14,7 @@
 #include "kernels/base/fault.h"
 #include "kernels/base/lesser.h"
 #include "src/files/io_error.h"
+#include "src/files/read_ahead.h"
 
 enum {
     BLOCK_BYTES = 4096, /* alignment unless the kernel tells another; no block is smaller */
@@ -26,6 +27,7 @@ struct block_file {
     int fd;              /* borrowed */
     int direct_fd;       /* of the same file with O_DIRECT, or -1; owned */
     bool must;           /* be direct: a refusal is an error */
+    bool ahead;          /* its start may be in the page cache (read_ahead.h) */
     size_t block_bytes;  /* unit of direct requests, a power of two */
     size_t memory_bytes; /* alignment of memory for them, a power of two */
     atomic_bool direct;  /* the file system has not refused yet */
@@ -197,9 +199,12 @@ static hsort_status transfer_blocks(struct block_file *file, struct transfer t)
     while (t.bytes > 0) {
         const size_t inside = (size_t)t.offset & (file->block_bytes - 1),
                      to_border = file->block_bytes - inside;
+        const size_t came = file->ahead ? (size_t)read_ahead_at(t.offset) : 0;
         size_t bytes = t.bytes < BLOCK_REQUEST_BYTES ? t.bytes : BLOCK_REQUEST_BYTES;
         if (!block_is_direct(file)) {
             TRY(move_cached(file->path, file->fd, &t, bytes));
+        } else if (came > 0) {
+            TRY(move_cached(file->path, file->fd, &t, lesser_bytes(bytes, came)));
         } else if (inside > 0 || bytes < file->block_bytes) {
             TRY(move_cached(file->path, file->fd, &t, bytes < to_border ? bytes : to_border));
         } else {
@@ -211,6 +216,8 @@ static hsort_status transfer_blocks(struct block_file *file, struct transfer t)
 
 hsort_status block_read(struct block_file *file, int64_t offset, size_t bytes, void *to)
 {
+    if (file->ahead)
+        read_ahead_stop(); // the disk is now wanted for what nobody has asked for
     return transfer_blocks(file, (struct transfer){offset, bytes, to, false});
 }
 
@@ -316,7 +323,9 @@ hsort_status block_open_input(const char *path, int fd, hsort_choice direct, int
 {
     const bool pays =
         direct == HSORT_CHOICE_ON || (direct == HSORT_CHOICE_AUTO && is_mostly_absent(fd, first, bytes));
-    return open_blocks(path, fd, direct, pays, file);
+    TRY(open_blocks(path, fd, direct, pays, file));
+    (*file)->ahead = direct != HSORT_CHOICE_ON && read_ahead_is_of(fd);
+    return HSORT_OK;
 }
 
 /* Does this file lie on a disk, or on the servers of a parallel file system that does direct I/O as a disk does? Other file

@@ -38,7 +38,8 @@ struct block_file;
 
 /* Get ready to read bytes first .. first + bytes - 1, or any others, of an open file. Not collective.
  *   path, fd  borrowed until block_close(); path is for texts
- *   direct    AUTO: direct if most of those bytes are not in the page cache, as far as the kernel can tell
+ *   direct    AUTO: direct if most of those bytes are not in the page cache, as far as the kernel can tell; but what
+ *             read_ahead.h has asked for is read from there
  *   file      [1] written: block_close() frees it; NULL after an error
  * Errors   HSORT_HOST_MEMORY; with ON also HSORT_IO: the file system refuses O_DIRECT. */
 hsort_status block_open_input(const char *path, int fd, hsort_choice direct, int64_t first, int64_t bytes,

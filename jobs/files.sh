@@ -8,7 +8,7 @@
 # Files are in the page cache when they are sorted and copied; if the file system can drop them from it, they are also measured on disk
 # alone: "cold". In the environment: PASSES=KEYS, the number of keys in host memory, default as many as in the file; PARTS="passes files",
 # or one of them. Writes every row to passes.csv and files.csv in jobs/results/MACHINE (results_of in setup.sh). A time is the median of
-# three runs; for copies it is the best time of the best way (tests/bench/bench_copy.c). Sorted files are verified, and so are sorted keys
+# five runs; for copies it is the best time of the best way (tests/bench/bench_copy.c). Sorted files are verified, and so are sorted keys
 # in host memory (`hypersort bench`). Exits with 1 if a result came out wrong.
 set -euo pipefail
 
@@ -34,23 +34,23 @@ gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
 status=0
 
 # median < NUMBERS, one a line
-median() { sort -n | sed -n '2p'; }
+median() { sort -n | sed -n '3p'; }
 
-# The seconds of phases $1 in the JSON reports on standard input, one a line; the median of three.
+# The seconds of phases $1 in the JSON reports on standard input, one a line; the median of five.
 seconds_of()
 {
     python3 -c 'import json, sys
 for line in sys.stdin: print(sum(json.loads(line)["phases"][p] for p in sys.argv[1].split(",")))' "$1" | median
 }
 
-# sort_file NAME WORK RANKS [cold]: sorts the file three times; prints the median seconds of the whole command, of reading, of writing, and
+# sort_file NAME WORK RANKS [cold]: sorts the file five times; prints the median seconds of the whole command, of reading, of writing, and
 # from the beginning of reading to the end of writing. Returns another status than 0 if a sort failed.
 sort_file()
 {
     local name=$1 work=$2 ranks=$3 cold=${4:-} begin whole read write between
     : >"$work/reports"
     : >"$work/wholes"
-    for _ in 1 2 3; do
+    for _ in 1 2 3 4 5; do
         if [ -n "$cold" ]; then
             "$tools/bench_copy" drop "$work/$name" || return 1
         fi
@@ -100,11 +100,12 @@ memory_rows()
     if [ "$limit" != none ]; then
         set -- "$@" --device-memory "$limit"
     fi
-    "${MPIRUN[@]}" -n "$some" "$hypersort" bench --alone -n "$in_memory" --types u64 --memory pinned,malloc --repeats 3 --form csv \
+    "${MPIRUN[@]}" -n "$some" "$hypersort" bench --alone -n "$in_memory" --types u64 --memory pinned,malloc --repeats 5 --form csv \
         "${@:4}" | sed -n "/^$some,/p" | sed "s/^/$kind,$limit,/" || status=1
 }
 
-# Without a limit; with one for some 32 runs, and for 64 and more, with new memory for runs and with that of the sort before.
+# Without a limit; with one for some 32 runs, and for 64 and more, with new memory for runs, with that of the sort before, and with that of
+# the input.
 measure_passes()
 {
     local some bytes limit
@@ -116,6 +117,7 @@ measure_passes()
             for limit in $((bytes / some * 7 / 10)) $((bytes / some / 17)); do
                 memory_rows passes "$some" "$limit"
                 memory_rows kept "$some" "$limit" --keep-host-memory
+                memory_rows overwritten "$some" "$limit" --overwrite-input
             done
         fi
     done

@@ -13,7 +13,7 @@ import sys
 from tables import link, origin, power_of, replace, table
 
 # Rows of keys in host memory, by where runs lie.
-RUNS_MEMORY = {"passes": "new", "kept": "kept"}
+RUNS_MEMORY = {"passes": "new", "kept": "kept", "overwritten": "input"}
 LINK_COLUMNS = ("in", "out", "both")
 # Of `hypersort bench`, behind the limit.
 BENCH = ("ranks", "memory", "exchange", "path", "type", "input", "keys", "ms", "gkeys_per_s", "h2d_ms", "local_sort_ms",

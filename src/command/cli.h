@@ -141,7 +141,7 @@ struct cli_options {
     double disk_rates[2];                        /* plan: of reads and of writes; 0: not given */
     const char *sizes, *types, *inputs, *memory; /* bench: lists of words; memory: or NULL */
     int repeats, warm_up;
-    bool alone, keep_host_memory;
+    bool alone, keep_host_memory, overwrite_input;
     enum bench_form form;
 };
 

@@ -8,6 +8,8 @@
  *        |---- timed -----|                              |timed|
  *        checked                                         compared with out
  *
+ * With --overwrite-input nothing of `in` is needed after a sort: it is made anew before the next one.
+ *
  * Time is the wall-clock time of whole calls, including the wait for the result, from a barrier of all ranks to the
  * return on the slowest rank. Memory is allocated before. Every result is checked: its order, the fingerprint of
  * its keys, and, key by key, against the other libraries' results. */
@@ -36,6 +38,7 @@ struct bench {
     hsort_context *ctx;
     struct engine *engine; /* for device and pinned memory; NULL: the host engine */
     bool alone;
+    bool overwrites; /* sorts from one array to another may leave anything in the first one */
     enum bench_memory memory;
     struct input input;   /* with the type and count of the buffers */
     int64_t first, count; /* this rank's keys */
@@ -198,13 +201,15 @@ static hsort_status make_input(struct bench *b, void *to)
 }
 
 /* In place, put the input where it is sorted. Otherwise put some of it over the result of the previous call, which must not be
- * taken for the next result. */
+ * taken for the next result; if that call may have overwritten the input, make it first. */
 static hsort_status prepare_out(struct bench *b)
 {
     const size_t piece = b->bytes < 1 << 20 ? b->bytes : 1 << 20;
     char *const out = b->buffers.out;
     if (b->memory == BENCH_INPLACE)
         return b->buffers.in ? copy_and_wait(b, out, b->buffers.in, b->bytes) : make_input(b, out);
+    if (b->overwrites)
+        TRY(make_input(b, b->buffers.in));
     TRY(copy_and_wait(b, out, b->buffers.in, piece));
     TRY(copy_and_wait(b, out + (b->bytes - piece) / 2, b->buffers.in, piece));
     return copy_and_wait(b, out + b->bytes - piece, b->buffers.in, piece);
@@ -515,10 +520,12 @@ static hsort_status draw_seed(struct comm *comm, uint64_t *seed)
 hsort_status cli_bench(struct comm *comm, const struct cli_options *options)
 {
     struct bench_plan plan;
-    struct bench b = {.comm = comm, .plan = &plan, .alone = options->alone, .input.seed = options->seed};
+    struct bench b = {.comm = comm, .plan = &plan, .input.seed = options->seed};
     hsort_options sort = options->sort;
     int threads;
     sort.keep_host_memory = options->keep_host_memory;
+    sort.overwrite_input = b.overwrites = options->overwrite_input;
+    b.alone = options->alone || b.overwrites;
     if (bench_plan_make(options, &plan) != HSORT_OK)
         return report_fail(comm, HSORT_ARGUMENT, "%s", status_text());
     TRY(comm_agree(comm, launch_threads(comm, options->sort.threads, &threads)));

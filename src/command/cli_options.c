@@ -181,6 +181,9 @@ const struct option_row cli_rows[] = {
      "that do not fit are sorted in two passes, through host memory"},
     {"keep-host-memory", 0, BENCH, PLACEMENT, FLAG, NULL, FIELD(keep_host_memory),
      "keep the memory of two passes from call to call"},
+    {"overwrite-input", 0, BENCH, PLACEMENT, FLAG, NULL, FIELD(overwrite_input),
+     "a sort may leave anything in its input, and two passes take no host\n"
+     "memory then; without other libraries"},
 
     {"exchange", 0, SORT | BENCH, TUNING, WORD, WORDS(HSORT_EXCHANGE_LIST(OR_NAME)), FIELD(sort.exchange),
      "how keys move between ranks (auto: depends on ranks, keys and links)"},

@@ -2,9 +2,10 @@
 """Sorts of files with options drawn at random, against Python's own sort: sort_draws.py SEED SECONDS HYPERSORT MPIRUN...
 
 Drawn are type, order, number of ranks; one input or several, raw, .npy, big-endian .npy, with headers of odd lengths, empty
-ones; one output or one per rank; one pass or two; direct I/O or not; verified as keys pass or read back; with a checkpoint or
-without. Each kind of what is drawn comes at least once in the first cases. Every output is compared byte for byte, and nothing else may
-be left. Runs in an empty directory. Exits with 1 if a case failed, and prints the command of each that did.
+ones; in the page cache or, as far as that can be, on disk alone; one output or one per rank; one pass or two; direct I/O or
+not; verified as keys pass or read back; with a checkpoint or without. Each kind of what is drawn comes at least once in the
+first cases. Every output is compared byte for byte, and nothing else may be left. Runs in an empty directory. Exits with 1
+if a case failed, and prints the command of each that did.
 """
 
 import glob
@@ -23,6 +24,7 @@ TYPES = {"u32": ("I", "u4", 4), "i32": ("i", "i4", 4), "u64": ("Q", "u8", 8), "i
 KINDS = {
     "type": list(TYPES), "ranks": [1, 2, 3, 5, 7, 8], "inputs": [1, 1, 2, 5], "pattern": [False, True], "reverse": [False, True],
     "memory": [None, 0.4, 0.8, 1.6], "direct": ["auto", "on", "off"], "reread": [False, True], "checkpoint": [False, True],
+    "cold": [False, True],
 }
 LEAST_MEMORY = 700000  # of the host engine, of one thread, for slots of the keys drawn here
 
@@ -69,13 +71,17 @@ def npy_header(kind, count, is_big, more):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
-def write_input(draw, kind, number, keys):
+def write_input(draw, kind, number, keys, is_cold):
     form = draw.choice(["raw", "npy", "swapped"]) if TYPES[kind][1] else "raw"
     name = f"in{number}.{'raw' if form == 'raw' else 'npy'}"
     with open(name, "wb") as file:
         if form != "raw":
             file.write(npy_header(kind, len(keys), form == "swapped", draw.choice([0, 0, draw.randrange(9)])))
         file.write(pack(kind, keys, form == "swapped"))
+        if is_cold:
+            file.flush()
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return name
 
 
@@ -103,7 +109,7 @@ def run_case(draw, case, program):
     keys, names, kind = [], [], case["type"]
     for number in range(case["inputs"]):
         part = draw_keys(draw, kind)
-        names.append(write_input(draw, kind, number, part))
+        names.append(write_input(draw, kind, number, part, case["cold"]))
         keys.extend(part)
     output = "out.%r.raw" if case["pattern"] else draw.choice(["out.raw", "out.npy"]) if TYPES[kind][1] else "out.raw"
     launch = [word if word != "RANKS" else str(case["ranks"]) for word in program]

@@ -9,8 +9,8 @@
 
 enum {
     STEP_BYTES = 2 << 20, /* of one call: Linux cuts what is longer into as much itself */
-    UNDER_WAY =
-        32 /* steps that may not have come yet: a disk needs many at a time, and a file server must not get all */
+    UNDER_WAY = 32, /* steps that may not have come yet: a disk needs many, a file server must not get all */
+    FILES_MOST = 64 /* whose sizes every rank asks for, to find its share */
 };
 
 static struct {
@@ -62,6 +62,8 @@ static bool find_range(const char *const *paths, int count, int rank, int ranks,
 {
     struct stat facts;
     int64_t all = 0, before = 0;
+    if (count > FILES_MOST)
+        return false;
     for (int i = 0; i < count; i++) {
         if (stat(paths[i], &facts) != 0)
             return false;

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 /* Begin, in a thread that takes no signals. Once, and not collective: MPI need not have started.
- *   paths        [count] files that are taken as one array; borrowed for this call. The range ends with the file that it begins in
+ *   paths        [count] files that are taken as one array; borrowed for this call. The range ends with the file that it begins in.
+ *                For more than 64 files there is none: all ranks would ask for the sizes of all of them once more
  *   rank, ranks  the share: the rank'th of so many equal parts of all bytes
  *   bytes_max    of the range */
 void read_ahead_start(const char *const *paths, int count, int rank, int ranks, int64_t bytes_max);

@@ -98,7 +98,7 @@ good_forms()
     # As sort does, a bench names no exchange where keys take two passes.
     ok 2 "${host[@]}" -n 256K --types u64 --threads 1 --device-memory 1M --exchange direct --form csv
     csv "all(x['exchange'] == 'none' and x['result'] == 'right' for x in rows)"
-    # Each sort has the whole input, although the sort before has used its memory.
+    # Sorts that may overwrite their input, which is then made anew.
     for ranks in 0 2; do
         ok "$ranks" "${host[@]}" -n 256K --types u64,f32 --inputs uniform,mixtures:2 --repeats 3 --threads 1 --device-memory 1M --overwrite-input \
             --form csv

@@ -97,7 +97,9 @@ static void test_reading(hsort_choice choice, uint64_t *random)
 /* Nothing comes of these, and they can be read and ended as if nothing had been asked. */
 static void test_nothing(void)
 {
+    enum { MANY = 65 };
     char fifo[PATH_MAX + 8];
+    const char *many[MANY];
     const char *const absent[] = {"/nowhere/in.raw"}, *const root[] = {"/"}, *const pipes[] = {fifo};
     const int fd = open_dropped(0);
     snprintf(fifo, sizeof fifo, "%s.fifo", names[0]);
@@ -109,6 +111,10 @@ static void test_nothing(void)
     read_ahead_start(paths, 2, 2, 2, MIB);
     read_ahead_start(paths, 2, -1, 2, MIB);
     read_ahead_start(paths, 0, 0, 1, MIB);
+    for (int i = 0; i < MANY; i++)
+        many[i] = names[0];
+    read_ahead_start(many, MANY, 0, 1, MIB);
+    CHECK(!read_ahead_is_of(fd), "many files");
     read_ahead_start(paths, 1, 0, 2 * FIRST_BYTES, MIB); // a share of no byte
     CHECK(!read_ahead_is_of(fd) && read_ahead_at(0) == 0, "there is a range");
     read_ahead_stop();

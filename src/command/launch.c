@@ -1,7 +1,6 @@
 #include "src/command/launch.h"
 #include "src/command/report.h"
 #include <omp.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -64,13 +63,12 @@ void launch_read_ahead(const struct cli_options *options)
     // What a fast disk brings meanwhile. Not more, because it pushes out of the page cache what others use.
     const int64_t most = (int64_t)1 << 30;
     const bool reads = options->command == CLI_SORT || options->command == CLI_CHECK;
-    cpu_set_t cores;
     int tasks = 1, task = 0;
     if (!reads || options->direct_io == HSORT_CHOICE_ON ||
         (!ask_launcher(&tasks, &task) && launch_is_launched()))
         return;
     // A lone core has enough to do with starting MPI.
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) > 1)
+    if (omp_get_num_procs() > 1)
         read_ahead_start(options->files, options->files_count, task, tasks, most);
 }
 

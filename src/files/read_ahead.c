@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kernels/base/lesser.h"
+#include "src/files/file_internal.h"
 
 enum {
     STEP_BYTES = 2 << 20, /* of one call: Linux cuts what is longer into as much itself */
@@ -46,17 +47,6 @@ static void *ask_in_steps(void *unused)
     return unused;
 }
 
-/* Open a regular file; a pipe must not be waited for. A descriptor, or -1. */
-static int open_regular(const char *path, struct stat *facts)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd >= 0 && fstat(fd, facts) == 0 && S_ISREG(facts->st_mode))
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
 /* Open the file in which the share begins, and set its range. False: there is none. */
 static bool find_range(const char *const *paths, int count, int rank, int ranks, int64_t bytes_max)
 {
@@ -74,12 +64,15 @@ static bool find_range(const char *const *paths, int count, int rank, int ranks,
         if (stat(paths[i], &facts) != 0)
             return false;
         if (first < before + facts.st_size) {
-            ahead.fd = open_regular(paths[i], &facts);
+            if (file_open_regular(paths[i], true, &ahead.fd, &facts) != HSORT_OK) {
+                status_clear(); // whoever wants to read it will say so
+                return false;
+            }
             ahead.device = facts.st_dev;
             ahead.inode = facts.st_ino;
             ahead.first = first - before;
             ahead.limit = ahead.first + lesser(bytes_max, lesser(share, facts.st_size - ahead.first));
-            return ahead.fd >= 0;
+            return true;
         }
         before += facts.st_size;
     }

@@ -5,7 +5,7 @@
  *     row 0        7 ...        x y z                 u v w            (not of N          all datasets of N rows, also in
  *     row 1        3 ...        x y z                 u v w             rows: left)       groups in the group
  *
- *     keys      are read; argsort gives the index; only the index stays
+ *     keys      are read; argsort gives the index; only the index stays. If memory lacks, both lie in files (hdf5_order_disk.c)
  *     datasets  one after another: read, gather by the index, check, write. So memory holds one, before and after, or parts of it */
 #ifndef RECORDS_HDF5_H
 #define RECORDS_HDF5_H

@@ -304,7 +304,9 @@ class HDF5Case:
         places = [f"{name}:{self.place}" for name in with_inputs]
         kept = self.old_output()
         more = [[], ["--verify=reread"], ["--no-verify"]][self.rng.integers(3)]
-        if self.rng.random() < 0.5:  # what keys of 16 bytes and their order take, at most: long datasets then go by parts
+        if self.rng.random() < 0.3:  # the order by way of the disk
+            more += ["--runs", int(self.rng.integers(1, 6))]
+        elif self.rng.random() < 0.7:  # what keys of 16 bytes and their order take, at most: long datasets then go by parts
             more += ["-S", 104 * -(-self.count // self.ranks) + 1]
         self.run("sort", *places, "-o", f"out.hdf5:{self.place}", *keys, *more, "--threads", int(self.rng.integers(1, 3)))
         if not self.why:

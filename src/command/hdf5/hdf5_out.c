@@ -42,8 +42,8 @@ static hsort_status open_on_all_ranks(struct hdf5_out *out)
                            : HSORT_OK;
 }
 
-hsort_status hdf5_create_out(struct comm *comm, const struct hdf5_in *in, const struct cli_options *options,
-                             struct hdf5_text *left, struct progress *progress, struct hdf5_out *out)
+static hsort_status create_file(struct comm *comm, const struct hdf5_in *in,
+                                const struct cli_options *options, struct hdf5_out *out)
 {
     *out = (struct hdf5_out){.comm = comm, .in = in, .handle = H5I_INVALID_HID};
     TRY(comm_agree(comm, hdf5_place_parse(options->output, &out->place)));
@@ -54,7 +54,21 @@ hsort_status hdf5_create_out(struct comm *comm, const struct hdf5_in *in, const 
                                        .input = &in->files,
                                        .direct_io = HSORT_CHOICE_OFF,
                                        .no_clobber = options->no_clobber};
-    TRY(file_create(comm, &target, &out->file));
+    return file_create(comm, &target, &out->file);
+}
+
+hsort_status hdf5_check_out(struct comm *comm, const struct hdf5_in *in, const struct cli_options *options)
+{
+    struct hdf5_out out;
+    TRY(create_file(comm, in, options, &out));
+    file_drop(comm, &out.file);
+    return HSORT_OK;
+}
+
+hsort_status hdf5_create_out(struct comm *comm, const struct hdf5_in *in, const struct cli_options *options,
+                             struct hdf5_text *left, struct progress *progress, struct hdf5_out *out)
+{
+    TRY(create_file(comm, in, options, out));
     out->created = true;
     report_stale(comm, &out->file);
     TRY(comm_agree(comm, comm->rank == 0 ? make_file(in, out, left, progress) : HSORT_OK));

@@ -13,6 +13,9 @@ struct hdf5_out {
     hid_t handle; /* of all ranks together, while rows are written */
 };
 
+/* Before long work: can the output be created? Collective. Errors, agreed: file_create()'s. */
+hsort_status hdf5_check_out(struct comm *comm, const struct hdf5_in *in, const struct cli_options *options);
+
 /* Create the output, with everything except its rows. Collective.
  *   left  on rank 0: attributes that cannot be copied are added
  * Errors, agreed: file_create()'s, hdf5_make_skeleton()'s. hdf5_end_out() ends it, also after an error. */

@@ -11,49 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernels/base/lesser.h"
-#include "mpi/comm/node_memory.h"
-#include "src/command/disk_sort.h"
 #include "src/command/gather_parts.h"
-#include "src/command/hdf5/hdf5_out.h"
+#include "src/command/hdf5/hdf5_run.h"
 #include "src/command/launch.h"
-#include "src/command/record_io.h"
 #include "src/command/records_hdf5.h"
-#include "src/command/records_report.h"
 #include "src/command/report.h"
 #include "src/command/run_trace.h"
 #include "src/command/stop.h"
 
-enum {
-    CODES = 4,                /* of 16 bytes for each row */
-    KEY_ROWS_LEAST = 64 << 10 /* bytes, however little memory there is */
-};
-
-struct hdf5_run {
-    struct comm *comm;
-    const struct cli_options *options;
-    hsort_context *ctx;
-    struct progress progress;
-    struct record_io io;
-    struct hdf5_in in;
-    struct hdf5_out out;
-    struct record_keys keys;   /* in a row of all columns */
-    struct record_keys packed; /* in a record of nothing else */
-    int64_t first, count;      /* rows of this rank */
-    int64_t *index;            /* [count] owned */
-    size_t key_rows_bytes;     /* for rows from which keys are taken */
-    size_t memory_bytes;       /* for the parts of a dataset; the same on every rank */
-    int64_t carried;           /* bytes of all columns so far */
-    int column;                /* that is carried now */
-    struct verifier verifier;  /* of what is written of it */
-    /* [columns] what each is to hold, and where; owned; NULL unless the output is read back */
-    hsort_check_result *written;
-    double read_seconds, sort_seconds, write_seconds, verify_seconds; /* of this rank */
-    struct records_report report;
-};
-
 /* ---- Memory ------------------------------------------------------------------------ */
 
-static hsort_status take_rows(const struct hdf5_run *run, int64_t count, size_t row_bytes, void *array)
+hsort_status hdf5_take_rows(const struct hdf5_run *run, int64_t count, size_t row_bytes, void *array)
 {
     void *memory = fault_hit(FAULT_ALLOC) ? NULL : malloc((size_t)count * row_bytes + 1);
     memcpy(array, &memory, sizeof memory);
@@ -62,37 +30,14 @@ static hsort_status take_rows(const struct hdf5_run *run, int64_t count, size_t 
                                 run->in.files.path, count, row_bytes);
 }
 
-/* Rows of a column that are read at a time, if they may take so many bytes. */
-static int64_t rows_at_a_time(const struct hdf5_column *column, size_t bytes)
+int64_t hdf5_rows_at_a_time(const struct hdf5_column *column, size_t bytes)
 {
     return int64_clamp((int64_t)(bytes / column->row_bytes), 1, hdf5_piece_rows(column));
 }
 
-/* Find what memory is left for parts of datasets, and check that their order can be found. Before that a rank has the index and the keys in
- * two forms; and if the library sorts in host memory, what that takes (hypersort.h), which stays: a code for each row before and after, and
- * as many between. Collective. */
-static hsort_status check_memory(struct hdf5_run *run)
-{
-    const bool on_host = hsort_engine_in_use(run->ctx) == HSORT_ENGINE_HOST;
-    const uint64_t rows = (uint64_t)divide_up(run->in.count, run->comm->size),
-                   stays = rows * (sizeof *run->index + (on_host ? CODES * sizeof(key_code) : 0)),
-                   order = stays + rows * 2 * (uint64_t)run->keys.key_bytes;
-    size_t memory;
-    TRY(disk_sort_memory(run->comm, run->options, &memory));
-    if (run->options->memory_size && order > memory)
-        return report_fail(run->comm, HSORT_HOST_MEMORY,
-                           "%s: its keys and their order take %" PRIu64
-                           " bytes on each of %d ranks, and --memory allows %zu: take more ranks",
-                           run->in.files.path, order, run->comm->size, memory);
-    run->key_rows_bytes = greater_bytes(KEY_ROWS_LEAST, memory - lesser_bytes(memory, order));
-    run->memory_bytes = memory - lesser_bytes(memory, stays);
-    return comm_agree(run->comm, node_memory_check(run->comm, order));
-}
-
 /* ---- Reading: not collective ------------------------------------------------------------------------------------ */
 
-static hsort_status read_column_rows(struct hdf5_run *run, int column, int64_t first, int64_t count,
-                                     void *rows)
+hsort_status hdf5_read_column_rows(struct hdf5_run *run, int column, int64_t first, int64_t count, void *rows)
 {
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "read");
@@ -103,97 +48,11 @@ static hsort_status read_column_rows(struct hdf5_run *run, int column, int64_t f
     return status;
 }
 
-/* ---- Keys -------------------------------------------------------------------------------------------------------- */
-
-static bool has_key(const struct hdf5_run *run, const hsort_field *field, int column)
-{
-    const struct hdf5_column *rows = &run->in.column[column];
-    return field->offset >= rows->offset && field->offset < rows->offset + rows->row_bytes;
-}
-
-/* Copy the keys that lie in rows [count] of a column into records of keys alone. */
-static void pack_keys(const struct hdf5_run *run, int column, const char *rows, int64_t count, char *records)
-{
-    const size_t width = run->in.column[column].row_bytes, key_bytes = (size_t)run->keys.key_bytes;
-    for (int k = 0; k < run->keys.count; k++) {
-        if (!has_key(run, &run->keys.fields[k], column))
-            continue;
-        const size_t bytes = record_field_bytes(&run->keys.fields[k]);
-        const char *from = rows + run->keys.fields[k].offset - run->in.column[column].offset;
-        char *to = records + run->packed.fields[k].offset;
-#pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < count; i++)
-            memcpy(to + (size_t)i * key_bytes, from + (size_t)i * width, bytes);
-    }
-}
-
-/* Read a column piece by piece, and keep its keys. */
-static hsort_status read_keys_of(struct hdf5_run *run, int column, char *records)
-{
-    const int64_t piece = rows_at_a_time(&run->in.column[column], run->key_rows_bytes),
-                  end = run->first + run->count;
-    char *rows;
-    hsort_status status = take_rows(run, lesser(piece, run->count), run->in.column[column].row_bytes, &rows);
-    for (int64_t at = run->first, count; at < end && status == HSORT_OK; at += count) {
-        count = lesser((at / piece + 1) * piece, end) - at;
-        status = read_column_rows(run, column, at, count, rows);
-        if (status == HSORT_OK)
-            pack_keys(run, column, rows, count,
-                      records + (size_t)(at - run->first) * (size_t)run->keys.key_bytes);
-    }
-    free(rows);
-    return status;
-}
-
-static hsort_status read_keys(struct hdf5_run *run, char *records)
-{
-    for (int c = 0; c < run->in.columns; c++) {
-        bool wanted = false;
-        for (int k = 0; k < run->keys.count; k++)
-            wanted = wanted || has_key(run, &run->keys.fields[k], c);
-        if (wanted)
-            TRY(read_keys_of(run, c, records));
-    }
-    return HSORT_OK;
-}
-
-/* Split records of keys into columns of one key each, one behind the other. */
-static void split_keys(const struct hdf5_run *run, const char *records, char *columns, const void **column,
-                       hsort_field *fields)
-{
-    const size_t key_bytes = (size_t)run->keys.key_bytes;
-    for (int k = 0; k < run->packed.count; k++) {
-        fields[k] = run->packed.fields[k];
-        fields[k].offset = 0;
-        const size_t bytes = record_field_bytes(&fields[k]);
-        const char *from = records + run->packed.fields[k].offset;
-        char *to = columns;
-        column[k] = to;
-        columns += bytes * (size_t)run->count;
-#pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < run->count; i++)
-            memcpy(to + (size_t)i * bytes, from + (size_t)i * key_bytes, bytes);
-    }
-}
-
-/* ---- The library: collective ---------------------------------------------------------------------------------------- */
-
-static hsort_status keep_call(struct hdf5_run *run, hsort_status status, double start)
-{
-    run->sort_seconds += MPI_Wtime() - start;
-    if (status != HSORT_OK)
-        return report_fail(run->comm, status, "%s", hsort_last_error(run->ctx));
-    status_clear();
-    return records_report_add(&run->report, run->ctx);
-}
-
 /* ---- Checks: collective ----------------------------------------------------------------------------------------------- */
 
-/* Show rows [count], of which the first is row `first`, to a verifier; keys: of records of keys, whose order is looked at, or NULL. Not
- * collective. */
-static hsort_status verify_rows(struct hdf5_run *run, struct verifier *verifier,
-                                const struct record_keys *keys, const void *rows, size_t row_bytes,
-                                int64_t first, int64_t count, const int64_t *index)
+hsort_status hdf5_verify_rows(struct hdf5_run *run, struct verifier *verifier, const struct record_keys *keys,
+                              const void *rows, size_t row_bytes, int64_t first, int64_t count,
+                              const int64_t *index)
 {
     struct engine_elements elements = record_keys_elements(keys, rows, row_bytes, first, count);
     const double start = MPI_Wtime();
@@ -205,55 +64,10 @@ static hsort_status verify_rows(struct hdf5_run *run, struct verifier *verifier,
     return status;
 }
 
-/* Find what this rank's records of keys, which are sorted or not, and their places are like. */
-static hsort_status look_at_keys(struct hdf5_run *run, const struct record_keys *keys, const void *records,
-                                 const int64_t *index, hsort_check_result *result)
-{
-    struct verifier verifier;
-    const struct engine_elements none = record_keys_elements(keys, records, 0, 0, 0);
-    verify_start(&verifier, none.field[0].map);
-    TRY(verify_rows(run, &verifier, keys, records, (size_t)run->keys.key_bytes, run->first, run->count,
-                    index));
-    return verify_finish(&verifier, run->comm, result);
-}
-
-static bool same_places(const hsort_check_result *before, const hsort_check_result *after)
+bool hdf5_same_places(const hsort_check_result *before, const hsort_check_result *after)
 {
     return before->count == after->count && memcmp(before->placed_fingerprint, after->placed_fingerprint,
                                                    sizeof after->placed_fingerprint) == 0;
-}
-
-/* Check that the index brings the keys in order, and holds every row once. */
-static hsort_status check_order(struct hdf5_run *run, const char *records)
-{
-    const size_t key_bytes = (size_t)run->keys.key_bytes;
-    struct records_report *report = &run->report;
-    hsort_check_result before, after;
-    char *sorted = NULL;
-    hsort_status status = comm_agree(run->comm, take_rows(run, run->count, key_bytes, &sorted));
-    if (status == HSORT_OK)
-        status = look_at_keys(run, NULL, records, NULL, &before);
-    const double start = MPI_Wtime();
-    if (status == HSORT_OK)
-        status = keep_call(
-            run, hsort_gather(run->ctx, records, run->count, key_bytes, run->index, sorted, run->count, NULL),
-            start);
-    if (status == HSORT_OK)
-        status = look_at_keys(run, &run->packed, sorted, run->index, &after);
-    free(sorted);
-    TRY(status);
-    report->verified = true;
-    report->sorted = after.first_disorder < 0;
-    report->stable = after.first_unstable < 0;
-    report->count_ok = after.count == before.count && after.count == run->in.count;
-    report->fingerprint_ok = same_places(&before, &after);
-    if (report->sorted && report->stable && report->count_ok && report->fingerprint_ok)
-        return HSORT_OK;
-    return report_fail(run->comm, HSORT_MISMATCH, "%s: the sorted keys are %s; nothing was written",
-                       run->in.files.path,
-                       !report->sorted   ? "not in order"
-                       : !report->stable ? "not in the order of the input where they are equal"
-                                         : "not those of the file");
 }
 
 static hsort_status fail_column(struct hdf5_run *run, int column, const char *what)
@@ -263,54 +77,18 @@ static hsort_status fail_column(struct hdf5_run *run, int column, const char *wh
                        run->in.files.path, run->in.column[column].name, what);
 }
 
-/* ---- The order: collective ---------------------------------------------------------------------------------------------- */
-
-static hsort_status find_order(struct hdf5_run *run, const char *records, char *columns)
-{
-    const void *column[HSORT_FIELDS_MAX];
-    hsort_field fields[HSORT_FIELDS_MAX];
-    const double start = MPI_Wtime();
-    split_keys(run, records, columns, column, fields);
-    return keep_call(run,
-                     hsort_argsort_columns(run->ctx, column, fields, run->packed.count, run->count,
-                                           run->index, run->count, NULL),
-                     start);
-}
-
-static hsort_status sort_keys_of_rows(struct hdf5_run *run)
-{
-    char *records = NULL, *columns = NULL;
-    hsort_status status = take_rows(run, run->count, sizeof *run->index, &run->index);
-    if (status == HSORT_OK)
-        status = take_rows(run, run->count, (size_t)run->keys.key_bytes, &records);
-    if (status == HSORT_OK)
-        status = read_keys(run, records);
-    if (status == HSORT_OK)
-        status = take_rows(run, run->count, (size_t)run->keys.key_bytes, &columns);
-    status = comm_agree(run->comm, status);
-    if (status == HSORT_OK)
-        status = find_order(run, records, columns);
-    free(columns);
-    if (status == HSORT_OK && !run->options->no_verify)
-        status = check_order(run, records);
-    free(records);
-    return status;
-}
-
 /* ---- A dataset: collective ------------------------------------------------------------------------------------------------ */
 
 /* gather_parts: not collective. */
 static hsort_status read_part_rows(void *user, int64_t first, int64_t count, void *rows)
 {
     struct hdf5_run *run = user;
-    return read_column_rows(run, run->column, first, count, rows);
+    return hdf5_read_column_rows(run, run->column, first, count, rows);
 }
 
 static hsort_status take_part_order(void *user, int64_t first, int64_t count, int64_t *index)
 {
-    struct hdf5_run *run = user;
-    memcpy(index, run->index + (first - run->first), (size_t)count * sizeof *index);
-    return HSORT_OK;
+    return hdf5_read_order(user, first, count, index);
 }
 
 static hsort_status count_rows_call(void *user)
@@ -326,7 +104,7 @@ static hsort_status write_part_rows(void *user, int64_t first, int64_t count, co
     const size_t row_bytes = run->in.column[run->column].row_bytes;
     if (run->written)
         TRY(comm_agree(run->comm,
-                       verify_rows(run, &run->verifier, NULL, rows, row_bytes, first, count, NULL)));
+                       hdf5_verify_rows(run, &run->verifier, NULL, rows, row_bytes, first, count, NULL)));
     const double start = MPI_Wtime();
     struct trace_span *span = trace_begin(run->comm->trace, "write");
     trace_bytes(span, count * (int64_t)row_bytes);
@@ -379,17 +157,17 @@ static hsort_status carry_column(struct hdf5_run *run, int column)
 static hsort_status reread_rows(struct hdf5_run *run, int column)
 {
     const size_t row_bytes = run->in.column[column].row_bytes;
-    const int64_t piece = rows_at_a_time(&run->in.column[column], run->memory_bytes),
+    const int64_t piece = hdf5_rows_at_a_time(&run->in.column[column], run->memory_bytes),
                   end = run->first + run->count;
     char *rows;
-    hsort_status status = take_rows(run, lesser(piece, run->count), row_bytes, &rows);
+    hsort_status status = hdf5_take_rows(run, lesser(piece, run->count), row_bytes, &rows);
     for (int64_t at = run->first, count; at < end && status == HSORT_OK; at += count) {
         const double start = MPI_Wtime();
         count = lesser((at / piece + 1) * piece, end) - at;
         status = hdf5_read_back(&run->out, column, at, count, rows);
         run->verify_seconds += MPI_Wtime() - start;
         if (status == HSORT_OK)
-            status = verify_rows(run, &run->verifier, NULL, rows, row_bytes, at, count, NULL);
+            status = hdf5_verify_rows(run, &run->verifier, NULL, rows, row_bytes, at, count, NULL);
     }
     free(rows);
     return status;
@@ -403,7 +181,7 @@ static hsort_status reread_column(struct hdf5_run *run, int column)
     start_rows(&run->verifier);
     TRY(comm_agree(run->comm, reread_rows(run, column)));
     TRY(verify_finish(&run->verifier, run->comm, &found));
-    return same_places(&run->written[column], &found)
+    return hdf5_same_places(&run->written[column], &found)
                ? HSORT_OK
                : fail_column(run, column, "the output does not have what was written to it");
 }
@@ -435,11 +213,11 @@ static hsort_status open_rows(struct hdf5_run *run)
     return run_trace_check(run->comm, options, &run->in.files, NULL);
 }
 
-/* Check that the node has the memory for all of the work, and take what reading back needs. */
+/* Choose how to go about it, and take what reading back needs. */
 static hsort_status prepare_run(struct hdf5_run *run)
 {
     const struct cli_options *options = run->options;
-    TRY(check_memory(run));
+    TRY(hdf5_choose_order(run));
     if (options->no_verify || options->verify != CLI_VERIFY_REREAD)
         return HSORT_OK;
     run->written = calloc((size_t)run->in.columns + 1, sizeof *run->written);
@@ -461,8 +239,7 @@ static hsort_status create_hdf5_output(struct hdf5_run *run)
 /* Fill the output, so that it lacks only its name. */
 static hsort_status fill_output(struct hdf5_run *run)
 {
-    hsort_status status = HSORT_OK;
-    TRY(sort_keys_of_rows(run));
+    hsort_status status = run->by_disk ? HSORT_OK : hdf5_find_order(run);
     for (int c = 0; c < run->in.columns && status == HSORT_OK; c++)
         status = carry_column(run, c);
     TRY(status);
@@ -513,9 +290,16 @@ static hsort_status print_run(struct hdf5_run *run)
     return status;
 }
 
+/* If the order is found by way of the disk, a signal stops that, and the next start goes on with it. Once there is an output, a signal
+ * removes the output, and ends the run. */
 static hsort_status sort_all_rows(struct hdf5_run *run)
 {
     TRY(prepare_run(run));
+    if (run->by_disk) {
+        TRY(hdf5_check_out(run->comm, &run->in, run->options));
+        TRY(hdf5_find_order(run));
+    }
+    stop_unwatch();
     hsort_status status = create_hdf5_output(run);
     if (status == HSORT_OK)
         status = fill_output(run);
@@ -545,8 +329,8 @@ hsort_status hdf5_sort(struct comm *comm, const struct cli_options *options)
     if (!launch_lost(comm, status))
         hsort_destroy(&run.ctx);
     record_io_close(&run.io);
+    hdf5_end_order(&run);
     hdf5_close_in(&run.in);
-    free(run.index);
     free(run.written);
     return status;
 }

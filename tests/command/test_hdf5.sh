@@ -89,8 +89,7 @@ usage()
     refused 0 2 "x.h5: name a group or a dataset of this HDF5 file, as x.h5:/NAME|--output-format raw" sort keys.npy -o x.h5
     refused 0 2 "x.%r.h5:/g: HDF5 is written to one file" sort snap.h5:/keys -o x.%r.h5:/g
     local words
-    for words in "--index i.npy" "--unique" "--checkpoint c" "-T ." "--runs 3" "--type f64" "--format raw" \
-        "--output-format raw" "--temp-limit 1G"; do
+    for words in "--index i.npy" "--unique" "--checkpoint c" "--type f64" "--format raw" "--output-format raw"; do
         # shellcheck disable=SC2086  # words
         refused 0 2 " is not for HDF5" sort snap.h5:/keys -o x.h5:/g $words
     done

@@ -35,13 +35,26 @@ same()
     fi
 }
 
-# until_true COMMAND [NAME]...: wait until it succeeds; shows the log of job NAME where it does not.
+# Where the processes of the command are, and what the ends of their connections hold: of a step that does not end, nothing else is known
+# once the cluster is gone.
+where_they_are()
+{
+    local process
+    for process in $(processes hypersort); do
+        echo "process $process: $(tr '\0' ' ' <"/proc/$process/cmdline")"
+        ! command -v gdb >/dev/null || timeout 30 gdb -p "$process" -batch -ex 'backtrace 25' 2>/dev/null | grep '^#'
+        ! command -v ss >/dev/null || nsenter --net="/proc/$process/ns/net" ss -tnp 2>/dev/null | grep -F "pid=$process,"
+    done
+}
+
+# until_true COMMAND [NAME]...: wait until it succeeds; shows the log of job NAME where it does not, and what runs.
 until_true()
 {
     local end=$((SECONDS + patience))
     until "$@" >/dev/null 2>&1; do
         if [ $SECONDS -ge $end ]; then
             fail "waited $patience s for: $*" "${2:-}.log"
+            where_they_are | sed 's/^/    /'
             return
         fi
         sleep 0.2

@@ -45,15 +45,16 @@ size_t spare_idle_bytes(const struct spare_memory *spare)
     return bytes;
 }
 
-/* If the engine does not have so many bytes left, free the blocks that nobody has. Rejected: alloc() first, and once more if it fails. As
- * it is, every failure of alloc() is a failure of the call. */
-static hsort_status spare_make_room(struct spare_memory *spare, size_t bytes)
+/* The last part of what is left does not count, because an engine may round up what it is asked for. Rejected: alloc() first, and once
+ * more if it fails. As it is, every failure of alloc() is a failure of the call. */
+hsort_status spare_make_room(struct spare_memory *spare, size_t bytes)
 {
-    size_t free_bytes;
-    if (spare_idle_bytes(spare) == 0)
+    size_t left;
+    if (bytes == 0 || spare_idle_bytes(spare) == 0)
         return HSORT_OK;
-    TRY(spare->engine->ops->memory_free(spare->engine, &free_bytes));
-    if (free_bytes < bytes)
+    TRY(spare->engine->ops->memory_free(spare->engine, &left));
+    left /= spare->sharers > 1 ? (size_t)spare->sharers : 1;
+    if (left - left / 64 < bytes)
         spare_drop(spare);
     return HSORT_OK;
 }

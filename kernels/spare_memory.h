@@ -16,12 +16,14 @@ struct spare_block {
 /* All 0 at first, except the engine. */
 struct spare_memory {
     struct engine *engine;
-    bool exact; /* memory is short: a block goes only to a call that wants all of it */
+    int sharers; /* ranks that take memory from what the engine has left; 0 counts as 1 */
+    bool exact;  /* memory is short: a block goes only to a call that wants all of it */
     struct spare_block block[SPARE_BLOCKS];
 };
 
 /* [bytes] of engine memory, aligned to 256 bytes; *memory is NULL after an error and for 0 bytes. A new block replaces
- * the largest smaller one that nobody has; if there is no memory left, all blocks that nobody has are freed for it.
+ * the largest smaller one that nobody has; if the engine does not have that much left for this rank, all blocks that nobody has are freed
+ * for it.
  * Errors: those of the engine's alloc(). */
 hsort_status spare_take(struct spare_memory *spare, size_t bytes, void **memory);
 
@@ -34,6 +36,9 @@ size_t spare_idle_bytes(const struct spare_memory *spare);
 /* Free the blocks that nobody has. */
 void spare_drop(struct spare_memory *spare);
 
+/* The same if the engine does not have so many bytes left for this rank. Errors: those of the engine's memory_free(). */
+hsort_status spare_make_room(struct spare_memory *spare, size_t bytes);
+
 /* Engine memory that stays where it is from call to call, and grows. Other processes may map it. All 0 at first. */
 struct kept_memory {
     void *memory; /* [bytes] of the engine's alloc(), owned; NULL: none */
@@ -41,7 +46,7 @@ struct kept_memory {
 };
 
 /* Have at least so many bytes. If the memory grows, its contents are lost, and other processes must have unmapped it before;
- * blocks that nobody has are freed if the engine does not have so many bytes left. After an error there is no memory.
+ * blocks that nobody has are freed if the engine does not have so many bytes left for this rank. After an error there is no memory.
  * Errors: those of the engine's memory_free() and alloc(). */
 hsort_status kept_reserve(struct kept_memory *kept, struct spare_memory *spare, size_t bytes);
 

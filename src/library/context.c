@@ -308,6 +308,14 @@ static hsort_status open_transport(hsort_context *ctx)
                             &ctx->mpi_takes_device_pointers);
 }
 
+/* How many ranks take memory from what the engine of each says is left? */
+static int memory_sharers(const hsort_context *ctx)
+{
+    if (ctx->options.device_memory_limit > 0) // each rank has a limit of its own
+        return 1;
+    return hsort_engine_in_use(ctx) == HSORT_ENGINE_HOST ? ctx->comm.node_size : ctx->info.gpu_sharers;
+}
+
 /* Each step is agreed on before the next, so that no rank waits for one that has given up. Collective. */
 static hsort_status set_up_context(hsort_context *ctx)
 {
@@ -323,6 +331,7 @@ static hsort_status set_up_context(hsort_context *ctx)
     comm->threads = ctx->options.threads > 0 ? ctx->options.threads : ctx->placement.cores;
     TRY(comm_agree(comm, open_engine(ctx, devices)));
     ctx->spare.engine = ctx->engine;
+    ctx->spare.sharers = memory_sharers(ctx);
     TRY(comm_agree(comm, check_rung(ctx)));
     TRY(comm_agree(comm, make_offset_tables(ctx)));
     span = trace_begin(comm->trace, "open transport");

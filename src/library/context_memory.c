@@ -68,8 +68,14 @@ hsort_status context_reserve(hsort_context *ctx, enum kept which, size_t bytes)
     return kept_reserve(&ctx->kept[which], &ctx->spare, bytes);
 }
 
+hsort_status context_free_idle(hsort_context *ctx, const struct memory_need *need)
+{
+    return spare_make_room(&ctx->spare, memory_need_growth(ctx, need) - need->apart);
+}
+
 hsort_status context_reserve_all(hsort_context *ctx, const struct memory_need *need)
 {
+    TRY(context_free_idle(ctx, need));
     for (int i = 0; i < KEPT_MEMORIES; i++)
         TRY(context_reserve(ctx, (enum kept)i, need->kept[i]));
     return HSORT_OK;

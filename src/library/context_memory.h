@@ -23,7 +23,12 @@ bool memory_need_outgrows(const hsort_context *ctx, const struct memory_need *ne
  * Errors: the engine's. */
 hsort_status context_has_room(const hsort_context *ctx, const struct memory_need *need, bool *has);
 
-/* Allocate what the context is to keep. Not collective. If memory that other ranks may map grows, call context_unmap() first.
+/* Free idle blocks of spare memory, which context_has_room() counts as free, if what the context keeps could not grow beside them. All that
+ * grows is looked at together, and ranks that share memory take no more than their part of what is left: else the first ones would take
+ * that, keep their idle blocks, and leave too little to the last one. Not collective. Errors: the engine's. */
+hsort_status context_free_idle(hsort_context *ctx, const struct memory_need *need);
+
+/* Allocate what the context is to keep, after context_free_idle(). Not collective. If memory that other ranks may map grows, call context_unmap() first.
  * Errors: the engine's. */
 hsort_status context_reserve_all(hsort_context *ctx, const struct memory_need *need);
 

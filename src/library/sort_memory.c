@@ -140,6 +140,8 @@ hsort_status sort_reserve(struct sort *s)
         if (status == HSORT_OK)
             status = context_has_room(ctx, &need, &has_room);
     }
+    if (status == HSORT_OK)
+        status = context_free_idle(ctx, &need); // before the ranks of the node ask for memory together
     // This call and the next one are made even after a failure, because the other ranks wait in them.
     TRY(context_unmap(ctx, !has_room || memory_need_outgrows(ctx, &need)));
     TRY(check_node_memory(s, &need));

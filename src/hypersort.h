@@ -18,7 +18,7 @@
  *              written first. In two cases each rank decides alone: a NULL context is HSORT_ARGUMENT; before
  *              MPI_Init() and after MPI_Finalize() every collective function returns HSORT_MPI.
  *   Manners    the library never prints, exits, aborts, or initialises or finalises MPI. It works on a
- *              duplicate of the communicator that it was given. On GPUs a call clears cudaGetLastError().
+ *              duplicate of the communicator that it was given. On GPUs it clears the runtime's last error.
  *   Threads    one call at a time per context; two contexts in two threads need MPI_THREAD_MULTIPLE.
  *   Order      integers by value. Floats: -inf ... -0.0, +0.0 ... +inf; every NaN last, in both directions.
  *              HSORT_DESCENDING reverses everything except NaNs. Equal keys have equal bits, so a sort of

@@ -286,11 +286,13 @@ static hsort_status compare_work(const char *path, const struct file_in *in, con
     return HSORT_OK;
 }
 
-/* Has DIR, which was just made, the name that the output is to have? */
-static bool is_the_output(const struct checkpoint *checkpoint)
+/* Has DIR, or the manifest in it, the name that the output is to have? */
+static bool is_the_output(const struct checkpoint *checkpoint, const char *name)
 {
     char path[PATH_MAX];
-    return realpath(checkpoint->directory, path) && strcmp(path, checkpoint->output) == 0;
+    if (!realpath(checkpoint->directory, path) || strncmp(path, checkpoint->output, strlen(path)) != 0)
+        return false;
+    return strcmp(checkpoint->output + strlen(path), name) == 0;
 }
 
 /* Rank 0's part: lock DIR, and read what is there, or begin. *text, the manifest, is the caller's. */
@@ -304,8 +306,12 @@ static hsort_status find_or_begin(const struct file_in *in, const char *output,
     made->directory = mkdir(checkpoint->directory, 0777) == 0;
     if (!made->directory && errno != EEXIST)
         return io_fail(checkpoint->directory, "cannot be made");
-    if (made->directory && is_the_output(checkpoint))
+    if (made->directory && is_the_output(checkpoint, ""))
         return status_fail(HSORT_ARGUMENT, "%s: is both the output and the directory of the checkpoint",
+                           checkpoint->directory);
+    if (is_the_output(checkpoint, "/manifest"))
+        return status_fail(HSORT_ARGUMENT,
+                           "%s/manifest: is both the output and the manifest of the checkpoint",
                            checkpoint->directory);
     // Whether or not its name ends with a slash: the new name stands in the directory around it, which must outlast a crash.
     if (made->directory && file_sync_directory(checkpoint_path(checkpoint, "../", path)) != 0)

@@ -5,7 +5,6 @@
  *
  * Of several directories, the first that has a plan of this sort says how the sort is cut into parts; the others follow. */
 #include <errno.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,9 +22,7 @@
 #include "src/files/io_error.h"
 
 enum {
-    OTHER_DESCRIPTORS = 256, /* that a process needs besides its runs, most of them MPI's */
-    SPARED_DESCRIPTORS = 64, /* if fewer are allowed: how many are left free besides those that are open */
-    BLOCK_OF_DISK = 4096     /* a file takes whole blocks */
+    BLOCK_OF_DISK = 4096 /* a file takes whole blocks */
 };
 
 /* ---- Opening: rank 0 ----------------------------------------------------------------------------------- */
@@ -223,30 +220,19 @@ static hsort_status check_room(const struct run_files *files)
     return run_directories_check_space(files->directory, files->target.temporary_count, needed);
 }
 
-/* Descriptors that this process has open; 0 if that cannot be seen. */
-static int count_descriptors(void)
-{
-    int count = 0;
-    DIR *listing = opendir("/proc/self/fd");
-    while (listing && readdir(listing))
-        count++;
-    if (listing)
-        closedir(listing);
-    return count;
-}
-
 /* Let this process have all runs open at once, if it may; else fewer. */
 static void allow_open_runs(struct run_files *files)
 {
     struct rlimit limit;
-    const rlim_t wanted = 2 * (rlim_t)files->plan.parts + OTHER_DESCRIPTORS;
+    const rlim_t others = (rlim_t)file_descriptors_taken(),
+                 wanted = 2 * (rlim_t)files->plan.parts +
+                          (rlim_t)greater((int64_t)others, FILE_DESCRIPTORS_BESIDE);
     files->open_most = INT_MAX;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return;
     limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         getrlimit(RLIMIT_NOFILE, &limit);
-    const rlim_t others = (rlim_t)count_descriptors() + SPARED_DESCRIPTORS;
     if (limit.rlim_cur < wanted)
         files->open_most = limit.rlim_cur > others + 2 ? (int)((limit.rlim_cur - others) / 2) : 1;
 }

@@ -13,6 +13,7 @@
  * All stay open on every rank. Rejected: opening a file when it is first read. If the file was replaced
  * meanwhile, the ranks that have read it before would not notice. */
 #include "src/files/file.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,8 +24,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "kernels/base/checksum.h"
 #include "kernels/base/fault.h"
 #include "kernels/base/key_width.h"
+#include "kernels/base/lesser.h"
 #include "src/files/file_internal.h"
 #include "src/files/io_error.h"
 #include "src/files/npy.h"
@@ -32,7 +35,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files and '<' dtypes are read as they lie");
 
-enum { FILE_DESCRIPTORS = 256 }; /* that a process needs besides its inputs, most of them MPI's */
+enum { DESCRIPTORS_SPARED = 64 }; /* that are left free besides those that are open */
 
 /* What rank 0 tells the others of each file; sent as bytes. */
 struct key_layout {
@@ -242,11 +245,23 @@ static hsort_status share_layouts(struct comm *comm, const struct file_source *s
     return comm_agree(comm, status);
 }
 
+int file_descriptors_taken(void)
+{
+    int count = 0;
+    DIR *listing = opendir("/proc/self/fd");
+    while (listing && readdir(listing))
+        count++;
+    if (listing)
+        closedir(listing);
+    return count + DESCRIPTORS_SPARED;
+}
+
 /* Let this process have as many files open as `parts` take, if it may. */
 static hsort_status allow_files(int parts)
 {
     struct rlimit limit;
-    const rlim_t wanted = 2 * (rlim_t)parts + FILE_DESCRIPTORS; // a second descriptor of each for direct requests
+    const rlim_t others = (rlim_t)greater(file_descriptors_taken(), FILE_DESCRIPTORS_BESIDE);
+    const rlim_t wanted = 2 * (rlim_t)parts + others; // the second of each is for direct requests
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted || parts == 1)
         return HSORT_OK;
     if (limit.rlim_max < wanted)
@@ -325,7 +340,15 @@ hsort_status file_add_behind(struct file_in *file, const char *path)
     if (!more)
         return status_fail(HSORT_HOST_MEMORY, "%s: no memory to remember it", path);
     file->behind = more;
-    more[file->behinds++] = (struct file_behind){.device = facts.st_dev, .inode = facts.st_ino};
+    struct file_behind *behind = &more[file->behinds];
+    *behind = (struct file_behind){.path = strdup(path),
+                                   .device = facts.st_dev,
+                                   .inode = facts.st_ino,
+                                   .bytes = facts.st_size,
+                                   .changed = facts.st_mtim};
+    if (!behind->path)
+        return status_fail(HSORT_HOST_MEMORY, "%s: no memory to remember it", path);
+    file->behinds++;
     return HSORT_OK;
 }
 
@@ -413,18 +436,45 @@ size_t file_in_lead(const struct file_in *file, int64_t at)
     return (size_t)((part->data_offset + at - part->first * key_bytes) % FILE_CHUNK_BYTES);
 }
 
+static bool is_as_it_was(const struct stat *facts, int64_t bytes, struct timespec changed)
+{
+    return facts->st_size == bytes && facts->st_mtim.tv_sec == changed.tv_sec &&
+           facts->st_mtim.tv_nsec == changed.tv_nsec;
+}
+
 hsort_status file_check_unchanged(const struct file_in *file)
 {
+    struct stat facts;
     for (int i = 0; i < file->parts; i++) {
         const struct file_part *part = &file->part[i];
-        struct stat facts;
         if (fstat(part->fd, &facts) != 0)
             return io_fail(part->path, "cannot be looked at");
-        if (facts.st_size != part->bytes || facts.st_mtim.tv_sec != part->changed.tv_sec ||
-            facts.st_mtim.tv_nsec != part->changed.tv_nsec || fault_hit(FAULT_CHANGED))
+        if (!is_as_it_was(&facts, part->bytes, part->changed) || fault_hit(FAULT_CHANGED))
             return status_fail(HSORT_IO, "%s: was changed while it was read", part->path);
     }
+    for (int i = 0; i < file->behinds; i++) {
+        const struct file_behind *behind = &file->behind[i];
+        if (stat(behind->path, &facts) != 0 || facts.st_dev != behind->device ||
+            facts.st_ino != behind->inode || !is_as_it_was(&facts, behind->bytes, behind->changed))
+            return status_fail(HSORT_IO, "%s, to which %s leads: was changed while it was read", behind->path,
+                               file->path);
+    }
     return HSORT_OK;
+}
+
+static uint64_t add_facts(const char *path, int64_t bytes, struct timespec changed, uint64_t digest)
+{
+    const int64_t facts[] = {bytes, changed.tv_sec, changed.tv_nsec};
+    return checksum_add(checksum_add(digest, path, strlen(path) + 1), facts, sizeof facts);
+}
+
+uint64_t file_add_identity(const struct file_in *file, uint64_t digest)
+{
+    for (int i = 0; i < file->parts; i++)
+        digest = add_facts(file->part[i].path, file->part[i].bytes, file->part[i].changed, digest);
+    for (int i = 0; i < file->behinds; i++)
+        digest = add_facts(file->behind[i].path, file->behind[i].bytes, file->behind[i].changed, digest);
+    return digest;
 }
 
 void file_close(struct file_in *file)
@@ -435,6 +485,8 @@ void file_close(struct file_in *file)
             close(file->part[i].fd);
         free(file->part[i].path);
     }
+    for (int i = 0; i < file->behinds; i++)
+        free(file->behind[i].path);
     free(file->part);
     free(file->behind);
     free(file->path);

@@ -78,10 +78,13 @@ struct file_part {
     struct timespec changed; /* when the file was last changed, as this rank found it */
 };
 
-/* A file that an input leads to: no output may replace this file either. */
+/* A file that an input leads to: no output may replace this file either, and it may not change. */
 struct file_behind {
+    char *path; /* owned */
     dev_t device;
     ino_t inode;
+    int64_t bytes; /* these as this rank found them */
+    struct timespec changed;
 };
 
 /* Key files open for reading on every rank, one after the other. */
@@ -144,9 +147,13 @@ size_t file_in_lead(const struct file_in *file, int64_t at);
 
 /* After the last read: does each file still have the size and the time of its last change that it had when it was opened?
  * If not, keys from before and after the change may be mixed. It is no change if a file only lost its name, or if another
- * file was given that name: what was opened is read to the end. Not collective. Errors HSORT_IO: a file was
- * changed. */
+ * file was given that name: what was opened is read to the end. The files that an input leads to must be the same ones, too. Not collective.
+ * Errors HSORT_IO: a file was changed. */
 hsort_status file_check_unchanged(const struct file_in *file);
+
+/* Add name, size and time of the last change of each file, and of each one that the input leads to, to a digest. Returns the sum
+ * (checksum.h). Not collective. */
+uint64_t file_add_identity(const struct file_in *file, uint64_t digest);
 
 /* Let the file at `path`, if there is one, count as the input, too: the output must be another file. Not collective.
  * Errors HSORT_IO (the file cannot be looked at), HSORT_HOST_MEMORY. */

@@ -30,6 +30,12 @@ hsort_status file_check_start(const char *path, int fd, enum file_format format,
 /* HSORT_INTERNAL unless keys, or bytes, first .. first + count - 1 lie within `total`. Not collective. */
 hsort_status file_range_check(const char *path, int64_t total, int64_t first, int64_t count);
 
+/* Descriptors that this process may come to need besides its inputs and runs, most of them MPI's. */
+enum { FILE_DESCRIPTORS_BESIDE = 256 };
+
+/* Descriptors that this process has open now, inputs among them, and some that are to be left free. Not collective. */
+int file_descriptors_taken(void);
+
 /* Is the file of these facts, open or only looked at, one of the input's? `input` may be NULL. Not collective. */
 bool file_is_input(const struct file_in *input, const struct stat *facts);
 

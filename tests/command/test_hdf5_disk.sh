@@ -98,7 +98,6 @@ stop()
 
 stops()
 {
-    # Ranks read HDF5 a few times before the first run is made, so the first hold of reads would be without a signal that counts.
     stop holddeal:0:1 2 "the result was dealt out"
     ok 3 "${both[@]}" --runs 5 --json
     json "r['resumed'] == 'begun' and r['kept_runs'] == 5"
@@ -110,13 +109,57 @@ stops()
     same_rows "stopped while writing"
     stop holddeal:0:1 2 "the result was dealt out"
     refused 2 2 "is of a sort by /g id,sub/pos[1]:desc|not by /g id" sort in0.h5:/g in1.h5:/g -o out.h5:/g --key id --runs 5
+    # An input that was changed and is not the newest one is noticed, too.
+    cp -p in0.h5 kept.h5
+    "$h5py" -c 'import h5py
+h5py.File("in0.h5", "r+")["g/id"][7] = 5'
     touch -d "2001-01-01 00:00:01" in0.h5
-    ok 2 "${both[@]}" --runs 5 # the newer of both tells the time
-    same_rows "an older input"
-    stop holddeal:0:1 2 "the result was dealt out"
-    touch in1.h5
-    refused 2 2 "is of an input of another time|remove it" "${both[@]}" --runs 5
+    refused 2 2 "is of a sort by /g id,sub/pos[1]:desc of inputs |remove it" "${both[@]}" --runs 5
+    mv kept.h5 in0.h5
+    ok 2 "${both[@]}" --runs 5
+    same_rows "the input as it was"
+    # While keys are read nothing is made yet, or only by an earlier start.
+    stop_early "begins anew, because nothing has been made yet"
+    nothing_else "stopped while keys were read"
+    stop holdwrite:1:2 3 "records were written"
+    stop_early "reads them again, and goes on with the runs that are there"
+    ok 2 "${both[@]}" --json
+    json "r['kept_runs'] == 5"
+    same_rows "stopped while keys were read"
+}
+
+# stop_early TEXT: stopped while keys are read: the line says what the same command does.
+stop_early()
+{
+    begin 2 holdread:0:1 "${both[@]}" --runs 5 -S 1M # so that keys are read in several pieces
+    [ "$(stat -c %a out.h5.hypersort-keys*.part)" = 600 ] || fail "others may read the file of keys"
+    kill -USR1 "$(rank_pid 0)"
+    end
+    if [ "$code" != 75 ] || [ "$(cat "$work.err")" != "hypersort: stopped by SIGUSR1 while keys were read; the same command $1" ]; then
+        fail "stopped while keys are read: exit code $code, or another line than '$1'"
+    fi
+}
+
+# Files that the input leads to may not change either: external storage here.
+led_to()
+{
+    "$h5py" -c 'import h5py, numpy as np
+np.random.default_rng(1).integers(0, 1 << 60, 200000).tofile("ext.bin")
+with h5py.File("led.h5", "w") as file:
+    file.create_dataset("g/id", (200000,), "i8", external=[("ext.bin", 0, 1600000)])'
+    begin 1 holddeal:0:1 sort led.h5:/g -o out.h5:/g --key id --runs 2
+    kill -USR1 "$(rank_pid 0)"
+    end
+    [ "$code" = 75 ] || fail "external storage: exit code $code"
+    printf x | dd of=ext.bin bs=1 seek=77 conv=notrunc status=none
+    refused 1 2 "is of a sort by /g id of inputs " sort led.h5:/g -o out.h5:/g --key id --runs 2
     rm -r out.h5.hypersort-*
+    (while [ -e led.h5 ]; do touch ext.bin; done) &
+    refused 2 3 "ext.bin, to which led.h5:/g leads: was changed while it was read" sort led.h5:/g -o out.h5:/g --key id
+    refused 2 3 "ext.bin, to which led.h5:/g leads: was changed while it was read" sort led.h5:/g -o out.h5:/g --key id --runs 2
+    rm led.h5
+    wait $!
+    rm -rf out.h5* ext.bin
 }
 
 killed()
@@ -152,6 +195,7 @@ any_ranks
 refusals
 if [ "${HAS_FAULTS:-}" = ON ]; then
     stops
+    led_to
     killed
     faults
 fi

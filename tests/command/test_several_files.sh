@@ -33,6 +33,30 @@ several_sorted()
     done
 }
 
+# Files that are open already count where more are opened: inputs before runs, inputs before those of --against. Each has a second descriptor
+# for direct requests, where the file system has these.
+many_descriptors()
+{
+    local direct=on against=() name
+    mkdir many
+    "$HYPERSORT" gen -n 100000 --type u64 -o many.all >"$work.out"
+    split -b 2000 -d -a 3 many.all many/
+    "$HYPERSORT" check many/000 --type u64 --direct-io on >"$work.out" 2>"$work.err"
+    if grep -q "O_DIRECT" "$work.err"; then
+        direct=auto
+    fi
+    for name in many/*; do against+=(--against "$name"); done
+    (
+        ulimit -Sn 1056
+        ok 1 sort many/* --type u64 -o many.out --runs 150 --direct-io $direct
+        run 1 check many/* --type u64 --direct-io $direct "${against[@]}"
+        [ "$code" = 1 ] || fail "400 files against themselves: exit code $code"
+        exit $failures
+    ) || fail "many files with a limit that may be raised"
+    ok 1 check many.out --type u64 --against many.all
+    rm -r many many.all many.out
+}
+
 several_checked()
 {
     ok 3 check first.raw second.raw --type u32 --against whole.raw
@@ -147,5 +171,5 @@ file_per_rank_faults()
 }
 
 make_inputs
-run_parts several_sorted several_checked several_reported several_refused file_per_rank
+run_parts several_sorted many_descriptors several_checked several_reported several_refused file_per_rank
 finish

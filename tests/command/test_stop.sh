@@ -214,6 +214,9 @@ refusals()
     refused 1 3 "nowhere" sort in.raw --type u64 -o out --checkpoint nowhere/ck
     refused 2 2 "./one/: is both the output and the directory of the checkpoint" sort in.raw --type u64 -o one --checkpoint ./one/
     [ ! -e one ] || fail "a checkpoint that would be the output leaves a directory"
+    mkdir one
+    refused 2 2 "one/manifest: is both the output and the manifest of the checkpoint" sort in.raw --type u64 -o one/manifest --checkpoint one
+    rmdir one || fail "a manifest that would be the output leaves something"
     rm "(null)/manifest" || fail "a checkpoint that was not opened was removed"
     rmdir "(null)"
 }

@@ -51,14 +51,12 @@ static hsort_status open_looked_at(struct hdf5_look *look)
 {
     const struct cli_options *options = look->options;
     const hsort_order order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING;
-    TRY(hdf5_open_in(look->comm, options->files, options->files_count, options->key, options->direct_io,
-                     &look->file));
+    TRY(hdf5_open_in(look->comm, options->files, options->files_count, options->key, &look->file));
     TRY(comm_agree(look->comm, hdf5_find_keys(&look->file, options->key, order, &look->keys)));
     look->file.files.element.bytes = look->file.row_bytes; // for the report
     if (options->against.count == 0)
         return HSORT_OK;
-    TRY(hdf5_open_in(look->comm, options->against.text, options->against.count, options->key,
-                     options->direct_io, &look->other));
+    TRY(hdf5_open_in(look->comm, options->against.text, options->against.count, options->key, &look->other));
     return comm_agree(look->comm, compare_columns(&look->file, &look->other));
 }
 

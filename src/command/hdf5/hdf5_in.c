@@ -229,6 +229,20 @@ static hsort_status list_columns(struct hdf5_in *in, const char *key)
 
 /* ---- The files ---------------------------------------------------------------------------------------------- */
 
+/* HDF5 has opened the file by its name: is it the one that was looked at before? Only the usual driver tells. */
+static hsort_status check_same_file(hid_t file, const struct file_part *part)
+{
+    const hid_t access = H5Fget_access_plist(file);
+    const bool tells = H5Pget_driver(access) == H5FD_SEC2;
+    struct stat facts;
+    void *handle = NULL;
+    H5Pclose(access);
+    if (!tells || H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || fstat(*(int *)handle, &facts) != 0 ||
+        (facts.st_dev == part->device && facts.st_ino == part->inode))
+        return HSORT_OK;
+    return status_fail(HSORT_IO, "%s: was replaced by another file while it was opened", part->path);
+}
+
 static hsort_status open_hdf5_part(struct hdf5_in *in, int number, const char *file, const char *path)
 {
     struct hdf5_part *part = &in->part[number];
@@ -236,6 +250,7 @@ static hsort_status open_hdf5_part(struct hdf5_in *in, int number, const char *f
     part->file = H5Fopen(file, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (part->file < 0)
         return hdf5_fail(HSORT_FORMAT, "%s: cannot be opened as an HDF5 file", file);
+    TRY(check_same_file(part->file, &in->files.part[number]));
     part->object = H5Oopen(part->file, path, H5P_DEFAULT);
     if (part->object < 0) {
         hdf5_forget(); // HDF5's cause would say more, but less to the point
@@ -384,7 +399,7 @@ static hsort_status rename_files(struct file_in *files, const char *const *texts
 }
 
 hsort_status hdf5_open_in(struct comm *comm, const char *const *texts, int count, const char *key,
-                          hsort_choice direct_io, struct hdf5_in *in)
+                          struct hdf5_in *in)
 {
     struct hdf5_place *places = malloc((size_t)count * sizeof *places);
     const char **paths = malloc((size_t)count * sizeof *paths);
@@ -399,7 +414,7 @@ hsort_status hdf5_open_in(struct comm *comm, const char *const *texts, int count
     const struct file_source source = {.paths = paths,
                                        .paths_count = count,
                                        .format = FILE_RAW, // so that nobody looks at how the file begins
-                                       .direct_io = direct_io,
+                                       .direct_io = HSORT_CHOICE_OFF, // HDF5 itself reads them
                                        .any = true,
                                        .record_bytes = 1,
                                        .record_word = "--record"};

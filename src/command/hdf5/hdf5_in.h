@@ -58,7 +58,7 @@ struct hdf5_in {
  * Errors, agreed: file_open()'s; HSORT_FORMAT: not HDF5, damaged, no such place, elements that cannot be moved, a filter that
  * cannot be undone or done again, files that differ; HSORT_ARGUMENT: no such key. */
 hsort_status hdf5_open_in(struct comm *comm, const char *const *texts, int count, const char *key,
-                          hsort_choice direct_io, struct hdf5_in *in);
+                          struct hdf5_in *in);
 
 void hdf5_close_in(struct hdf5_in *in);
 

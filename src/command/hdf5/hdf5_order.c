@@ -25,10 +25,9 @@ hsort_status hdf5_choose_order(struct hdf5_run *run)
                    stays = rows * (sizeof *run->index + (on_host ? CODES * sizeof(key_code) : 0)),
                    order = stays + rows * 2 * (uint64_t)run->keys.key_bytes;
     size_t memory;
-    bool begun;
     TRY(disk_sort_memory(run->comm, run->options, &memory));
-    TRY(hdf5_disk_order_begun(run, &begun));
-    run->by_disk = run->in.count > 0 && (order > memory || begun || run->options->runs > 0);
+    TRY(hdf5_disk_order_begun(run, &run->order_begun));
+    run->by_disk = run->in.count > 0 && (order > memory || run->order_begun || run->options->runs > 0);
     run->memory_bytes = run->by_disk ? memory : memory - lesser_bytes(memory, stays);
     run->key_rows_bytes = greater_bytes(KEY_ROWS_LEAST, run->by_disk ? memory / KEY_ROWS_PART
                                                                      : memory - lesser_bytes(memory, order));

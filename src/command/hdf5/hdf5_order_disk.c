@@ -5,24 +5,29 @@
  *      7 | 3 | 9 | 1  -->  7 3 9 1           -->     3 7 | 1 9   -->    3 1 0 2
  *
  * The file of keys gets the time of the input's last change, so that to the runs that a stop has left it is the same input
- * (checkpoint.h), although each start of the command writes it anew. Nothing but runs outlasts the command, unless it is killed.
+ * (checkpoint.h), although each start of the command writes it anew. Which files the input is of, and of which times, stands in the
+ * manifest as a part of the key. Nothing but runs outlasts the command, unless it is killed. All of it is readable for its owner only.
  *
  * Rejected   to keep the file of keys after a stop: its maker may have been killed, and what tells whether it is whole and of this input
  *            would be a manifest of its own; reading keys again takes less time than sorting them. To sort the order's file and the
  *            datasets in one sort that can be stopped: what HDF5 has written of a dataset cannot be told after a kill */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "kernels/base/checksum.h"
 #include "kernels/base/lesser.h"
 #include "src/checkpoint/run_files.h"
 #include "src/command/disk_sort.h"
 #include "src/command/hdf5/hdf5_run.h"
 #include "src/command/launch.h"
 #include "src/command/records_run.h"
+#include "src/command/stop.h"
+#include "src/files/file_guard.h"
 #include "src/files/io_error.h"
 
 /* Its names, and the sort of the file of keys as a command of its own. */
@@ -64,8 +69,9 @@ static hsort_status describe_key_sort(const struct hdf5_run *run, struct key_sor
     TRY(run_files_name(options->temporary.count > 0 ? options->temporary.text[0] : NULL, place.file, runs));
     TRY(name_beside_runs(runs, "keys", sort->keys, sort->keys_output));
     TRY(name_beside_runs(runs, "order", sort->order, sort->order_output));
-    snprintf(sort->key, sizeof sort->key, "%s%s%s", run->in.place.path, options->key ? " " : "",
-             options->key ? options->key : "");
+    snprintf(sort->key, sizeof sort->key, "%s%s%s of inputs %016" PRIx64, run->in.place.path,
+             options->key ? " " : "", options->key ? options->key : "",
+             file_add_identity(&run->in.files, CHECKSUM_START));
     sort->options.files = &sort->file;
     sort->options.files_count = 1;
     sort->options.key = sort->key;
@@ -85,15 +91,16 @@ hsort_status hdf5_disk_order_begun(struct hdf5_run *run, bool *begun)
 
 /* ---- The file of keys -------------------------------------------------------------------------------------------- */
 
-/* Write the keys of this rank's rows, some at a time. Not collective. */
-static hsort_status write_key_pieces(struct hdf5_run *run, const struct file_out *out)
+/* Write the keys of this rank's rows, some at a time, until all ranks are to stop. Not collective. */
+static hsort_status write_key_pieces(struct hdf5_run *run, const struct file_out *out, struct stop_vote *vote)
 {
     const int64_t end = run->first + run->count,
                   most = greater(1, (int64_t)(run->key_rows_bytes / (size_t)run->keys.key_bytes));
     char *records;
     TRY(hdf5_take_rows(run, lesser(most, run->count), (size_t)run->keys.key_bytes, &records));
     hsort_status status = HSORT_OK;
-    for (int64_t at = run->first, count; at < end && status == HSORT_OK; at += count) {
+    for (int64_t at = run->first, count; at < end && status == HSORT_OK && !stop_vote_seen(vote);
+         at += count) {
         count = lesser(most, end - at);
         status = hdf5_read_keys(run, at, count, records);
         const double start = MPI_Wtime();
@@ -103,6 +110,24 @@ static hsort_status write_key_pieces(struct hdf5_run *run, const struct file_out
     }
     free(records);
     return status;
+}
+
+/* The same on all ranks. Collective. Errors also HSORT_STOPPED. */
+static hsort_status write_all_keys(struct hdf5_run *run, const struct file_out *out)
+{
+    struct stop_vote vote;
+    bool stopped;
+    int asked;
+    stop_vote_begin(&vote, run->comm);
+    const hsort_status mine = write_key_pieces(run, out, &vote);
+    TRY(comm_agree(run->comm, stop_vote_end(&vote, mine, &stopped)));
+    if (!stopped)
+        return comm_agree(run->comm, file_check_unchanged(&run->in.files));
+    TRY(stop_agree(run->comm, &asked));
+    return report_fail(run->comm, HSORT_STOPPED, "stopped by %s while keys were read; the same command %s",
+                       stop_signal_name(asked),
+                       run->order_begun ? "reads them again, and goes on with the runs that are there"
+                                        : "begins anew, because nothing has been made yet");
 }
 
 /* Give the file of keys the time of the last change of any file of the input. Not collective. */
@@ -132,10 +157,7 @@ static hsort_status write_keys_file(struct hdf5_run *run, const struct key_sort 
                                        .direct_io = run->options->direct_io};
     struct file_out out;
     TRY(file_create(run->comm, &target, &out));
-    hsort_status status = comm_agree(run->comm, write_key_pieces(run, &out));
-    if (status == HSORT_OK)
-        status = comm_agree(run->comm, file_check_unchanged(&run->in.files));
-    TRY(launch_commit(run->comm, &out, status));
+    TRY(launch_commit(run->comm, &out, write_all_keys(run, &out)));
     return comm_agree(run->comm, run->comm->rank == 0 ? date_keys(run, sort->keys) : HSORT_OK);
 }
 
@@ -174,10 +196,19 @@ static hsort_status sort_keys_file(struct hdf5_run *run, const struct key_sort *
     return status;
 }
 
-static void remove_file(const struct hdf5_run *run, const char *path)
+/* Find the order, while the file of keys is there. A signal that is not to stop the sort removes that file. */
+static hsort_status make_order(struct hdf5_run *run, const struct key_sort *sort)
 {
+    const int guard = file_guard_take();
+    file_guard_begin(guard, sort->keys, FILE_STOP_SIGNALS);
+    hsort_status status = write_keys_file(run, sort);
+    *file_guard_exists(guard) = status == HSORT_OK;
+    if (status == HSORT_OK)
+        status = sort_keys_file(run, sort);
     if (run->comm->rank == 0)
-        unlink(path);
+        unlink(sort->keys);
+    file_guard_end(guard);
+    return status;
 }
 
 hsort_status hdf5_find_order_on_disk(struct hdf5_run *run)
@@ -185,11 +216,17 @@ hsort_status hdf5_find_order_on_disk(struct hdf5_run *run)
     static const struct number_list is_order = {.has = "an index has one", .is_of = "an index is of <i8"};
     struct key_sort sort;
     TRY(comm_agree(run->comm, describe_key_sort(run, &sort)));
-    hsort_status status = write_keys_file(run, &sort);
-    if (status == HSORT_OK)
-        status = sort_keys_file(run, &sort);
-    remove_file(run, sort.keys);
+    stop_watch();
+    const mode_t mask = umask(077);
+    hsort_status status = make_order(run, &sort);
+    umask(mask);
     TRY(status);
+    if (stop_signal()) // it came too late to stop the sort, and ends the run now
+        unlink(sort.order);
+    stop_unwatch();
+    run->order_guard = file_guard_take();
+    file_guard_begin(run->order_guard, sort.order, 0);
+    *file_guard_exists(run->order_guard) = 1;
     status = record_io_open_list(run->comm, sort.order, sort.options.direct_io, &is_order, &run->order);
     run->order_is_open = status == HSORT_OK;
     return status;
@@ -197,11 +234,12 @@ hsort_status hdf5_find_order_on_disk(struct hdf5_run *run)
 
 void hdf5_end_order_on_disk(struct hdf5_run *run)
 {
-    struct key_sort sort;
-    if (!run->order_is_open)
+    if (run->order_guard < 0)
         return;
-    file_close(&run->order);
-    run->order_is_open = false;
-    if (describe_key_sort(run, &sort) == HSORT_OK)
-        remove_file(run, sort.order);
+    if (run->order_is_open)
+        file_close(&run->order);
+    if (run->comm->rank == 0)
+        unlink(file_guard_temporary(run->order_guard));
+    file_guard_end(run->order_guard);
+    run->order_guard = -1;
 }

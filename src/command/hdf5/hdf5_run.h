@@ -19,8 +19,10 @@ struct hdf5_run {
     int64_t first, count;      /* rows of this rank */
     bool by_disk;              /* the order is found by way of the disk, and lies in a file */
     int64_t *index;            /* [count] the order, if it is in memory; owned */
+    bool order_begun;          /* and an earlier start of the command has left runs */
     struct file_in order;      /* else; open if order_is_open */
     bool order_is_open;
+    int order_guard;          /* its place among the files that a signal removes, or -1 */
     size_t key_rows_bytes;    /* for rows from which keys are taken */
     size_t memory_bytes;      /* for the parts of a dataset; the same on every rank */
     int64_t carried;          /* bytes of all columns so far */

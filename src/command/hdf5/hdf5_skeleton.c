@@ -135,6 +135,20 @@ static hsort_status copy_attributes(const struct skeleton *made, hid_t from, hid
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
+/* Whoever sets none has the same zeros as HDF5 itself. */
+static void copy_fill_value(hid_t dataset, hid_t from, hid_t to)
+{
+    H5D_fill_value_t kind;
+    const hid_t type = H5Dget_type(dataset);
+    void *value = NULL;
+    if (H5Pfill_value_defined(from, &kind) >= 0 && kind == H5D_FILL_VALUE_USER_DEFINED)
+        value = calloc(1, H5Tget_size(type));
+    if (value && H5Pget_fill_value(from, type, value) >= 0)
+        H5Pset_fill_value(to, type, value);
+    free(value);
+    H5Tclose(type);
+}
+
 /* How a dataset is to be stored: as the input's is, but in this file, and so that all ranks can write it. */
 static hid_t make_properties(hid_t dataset)
 {
@@ -146,6 +160,7 @@ static hid_t make_properties(hid_t dataset)
         properties = H5Pcreate(H5P_DATASET_CREATE);
         H5Pget_attr_creation_order(given, &order);
         H5Pset_attr_creation_order(properties, order);
+        copy_fill_value(dataset, given, properties);
         H5Pclose(given);
     } else if (layout != H5D_CHUNKED) {
         H5Pset_layout(properties, H5D_CONTIGUOUS);

@@ -204,8 +204,7 @@ static hsort_status open_rows(struct hdf5_run *run)
 {
     const struct cli_options *options = run->options;
     const hsort_order order = options->reverse ? HSORT_DESCENDING : HSORT_ASCENDING;
-    TRY(hdf5_open_in(run->comm, options->files, options->files_count, options->key, options->direct_io,
-                     &run->in));
+    TRY(hdf5_open_in(run->comm, options->files, options->files_count, options->key, &run->in));
     TRY(comm_agree(run->comm, hdf5_find_keys(&run->in, options->key, order, &run->keys)));
     pack_fields(run);
     run->first = launch_share(run->in.count, run->comm->rank, run->comm->size);
@@ -299,7 +298,8 @@ static hsort_status sort_all_rows(struct hdf5_run *run)
         TRY(hdf5_check_out(run->comm, &run->in, run->options));
         TRY(hdf5_find_order(run));
     }
-    stop_unwatch();
+    if (!run->by_disk)
+        stop_unwatch();
     hsort_status status = create_hdf5_output(run);
     if (status == HSORT_OK)
         status = fill_output(run);
@@ -323,7 +323,7 @@ static hsort_status run_sort_of_rows(struct hdf5_run *run)
 
 hsort_status hdf5_sort(struct comm *comm, const struct cli_options *options)
 {
-    struct hdf5_run run = {.comm = comm, .options = options};
+    struct hdf5_run run = {.comm = comm, .options = options, .order_guard = -1};
     progress_start(&run.progress, progress_choose(options->progress, comm->rank));
     const hsort_status status = run_sort_of_rows(&run);
     if (!launch_lost(comm, status))

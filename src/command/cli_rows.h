@@ -56,10 +56,10 @@ enum cli_group {
 /* What --key takes. X(name, text) */
 #define CLI_KEY_TEXT "a key of a record; the first key decides first. At most 8 keys, of at most 16 bytes together"
 #define CLI_KEY_LIST(X)                                                                         \
-    X("NAME", "a field of a structured .npy file, or a dataset of an HDF5 group, g/a of a\n"    \
-              "group in it; a.b of a structure, a[2] of an array in it. u1 u2 u4 u8 i1 i2\n"    \
-              "i4 i8 f2 f4 f8 in both byte orders; M8 m8 (NaT first); b1, S1 to S16, V1 to\n"   \
-              "V16, by their bytes")                                                            \
+    X("NAME", "a field of a structured .npy file; sort and check also know a dataset of an\n"   \
+              "HDF5 group, g/a of a group in it. a.b of a structure, a[2] of an array in\n"     \
+              "it. u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 in both byte orders; M8 m8 (NaT first);\n"  \
+              "b1, S1 to S16, V1 to V16, by their bytes")                                       \
     X("NUMBER", "a column of a .npy array of two dimensions, from 0: its rows are the records") \
     X("@OFFSET:TYPE", "of a raw record (--record):" RECORD_KEY_TYPES ",\n"                      \
                       "with > behind it big-endian; bytes1 to bytes16, compared as such")       \

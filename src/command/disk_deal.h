@@ -50,6 +50,7 @@ struct disk_deal {
     size_t element_bytes; /* of all columns */
     int64_t count;        /* of all ranks */
     size_t memory_bytes;  /* that a rank may take */
+    int64_t bytes_beside; /* that the caller's own files take where runs lie: they count for --temp-limit */
     uint64_t tag;         /* of the outputs' temporary names */
 
     /* written: */

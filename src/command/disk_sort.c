@@ -106,15 +106,15 @@ static hsort_status open_disk_files(struct disk_sort *disk, hsort_order order, s
     struct disk_deal *deal = &disk->deal;
     const char *output = deal->main_output;
     char text[PATH_MAX];
-    struct run_files_target runs = {.temporary = options->temporary.text,
-                                    .temporary_count = options->temporary.count,
-                                    .temporary_limit = (int64_t)options->temporary_limit,
-                                    .other_bytes =
-                                        deal->needed ? deal->count * (int64_t)deal->element_bytes : 0,
-                                    .output = output,
-                                    .direct_io = options->direct_io,
-                                    .checkpoint = &disk->checkpoint,
-                                    .out = &disk->out};
+    struct run_files_target runs = {
+        .temporary = options->temporary.text,
+        .temporary_count = options->temporary.count,
+        .temporary_limit = (int64_t)options->temporary_limit,
+        .other_bytes = deal->bytes_beside + (deal->needed ? deal->count * (int64_t)deal->element_bytes : 0),
+        .output = output,
+        .direct_io = options->direct_io,
+        .checkpoint = &disk->checkpoint,
+        .out = &disk->out};
     if (runs.temporary_count == 0) {
         runs.temporary = beside_output;
         runs.temporary_count = 1;

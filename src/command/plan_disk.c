@@ -100,7 +100,7 @@ void plan_disk_print(const struct plan_disk *disk, int i)
     char memory[16], fixed[16], temporary[16];
     if (!disk->asked)
         return;
-    printf("  memory     %s of the host for each rank, and %s besides\n",
+    printf("  memory     at most %s of the host for each rank, and %s besides\n",
            progress_size((int64_t)of->memory_bytes, memory),
            progress_size((int64_t)forecast->fixed_bytes, fixed));
     if (of->lacks[0])

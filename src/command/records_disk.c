@@ -102,6 +102,7 @@ static hsort_status open_disk_and_sort(struct record_run *run, struct disk_sort 
     struct disk_deal deal;
     disk_deal_describe(run->options, &run->elements.in, run->values.given ? &run->values.in : NULL,
                        &run->keys, false, &deal);
+    deal.bytes_beside = run->bytes_beside;
     TRY(disk_sort_open(run->comm, run->options, &deal, run->order, memory_bytes, disk));
     run->report.kept.resumed = disk->checkpoint.found;
     report_stale(run->comm, &disk->out);

@@ -38,6 +38,7 @@ struct record_run {
     int64_t out_first, out_count, out_total; /* of what is written: with --unique what is kept */
     struct output outputs[FILE_OUTPUTS];
     int output_count;
+    int64_t bytes_beside; /* disk_deal.bytes_beside, of a sort by way of the disk */
     bool streamed; /* records went from file to file: all is written already */
     double read_seconds, sort_seconds, write_seconds, verify_seconds; /* of this rank */
     struct records_report report;

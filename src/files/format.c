@@ -218,6 +218,11 @@ const char *file_foreign_suffix(const char *path)
     return NULL;
 }
 
+static bool is_npy(int i)
+{
+    return strcmp(foreign[i].suffix, ".npy") == 0;
+}
+
 hsort_status file_check_start(const char *path, int fd, enum file_format format, const char *raw_word,
                               int64_t bytes)
 {
@@ -227,7 +232,9 @@ hsort_status file_check_start(const char *path, int fd, enum file_format format,
     TRY(block_read_cached(path, fd, 0, bytes < START_MOST ? (size_t)bytes : START_MOST, start));
     for (int i = 0; i < FOREIGN; i++)
         if (foreign[i].start && memcmp(start, foreign[i].start, strlen(foreign[i].start)) == 0)
-            return status_fail(HSORT_FORMAT, "%s: begins like a %s file; if its keys are raw, say %s", path,
-                               foreign[i].suffix, raw_word ? raw_word : "--format raw");
+            return status_fail(HSORT_FORMAT, "%s: begins like a %s file; %sif its keys are raw%s, say %s",
+                               path, foreign[i].suffix, is_npy(i) && !raw_word ? "say --format npy; " : "",
+                               is_npy(i) && !raw_word ? " all the same" : "",
+                               raw_word ? raw_word : "--format raw");
     return HSORT_OK;
 }

@@ -72,7 +72,9 @@ assert (np.sort(h5py.File("in0.h5")["g/mark"][...])[::-1] == h5py.File("out.h5")
 
 refusals()
 {
-    refused 2 3 "temp-limit|runs" "${both[@]}" --runs 2 --temp-limit 100K
+    refused 2 3 "--temp-limit is 102.4 kB: |K would do" "${both[@]}" --runs 2 --temp-limit 100K
+    ok 2 "${both[@]}" --runs 2 --temp-limit "$(grep -oE '[0-9]+K would do' "$work.err" | grep -oE '^[0-9]+K')"
+    rm out.h5
     nothing_else "too little room for runs"
     refused 2 3 "none/out.h5: cannot create" sort in0.h5:/g -o none/out.h5:/g "${more[@]}" --runs 2 -T runs
     nothing_else "no such directory"

@@ -91,7 +91,7 @@ texts()
     ok 0 gen -n 1000000 --type u64 -o in.raw --format raw
     ok 0 plan in.raw --type u64 -n 1 2 --engine host --threads 1 -S 2M -T . --disk-read-gbs 1 --disk-write-gbs 0.5
     for line in "  reads      1 GB/s of all ranks together, given" "  writes     500 MB/s of all ranks together, given" \
-        "temporary    \.: .* free" "  memory     2.00 MiB of the host for each rank, and .* besides" \
+        "temporary    \.: .* free" "  memory     at most 2.00 MiB of the host for each rank, and .* besides" \
         "  the disk   takes [0-9]* runs, .* MiB; [0-9]* segments" "             runs .* s, cuts .* s, segments .* s: .* s in all" \
         "             the other rows assume enough memory"; do
         grep -q "^$line\$" "$work.out" || fail "plan lacks the line '$line'"

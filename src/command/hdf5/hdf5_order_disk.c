@@ -51,14 +51,6 @@ static hsort_status name_beside_runs(const char *runs, const char *word, char *n
     return file_name_as_is(name, output);
 }
 
-/* What the limit of the temporary directories leaves to the runs. */
-static size_t limit_beside(const struct hdf5_run *run)
-{
-    const size_t limit = run->options->temporary_limit,
-                 files = (size_t)run->in.count * ((size_t)run->keys.key_bytes + sizeof *run->index);
-    return limit == 0 ? 0 : greater_bytes(1, limit - lesser_bytes(limit, files));
-}
-
 static hsort_status describe_key_sort(const struct hdf5_run *run, struct key_sort *sort)
 {
     const struct cli_options *options = run->options;
@@ -78,7 +70,6 @@ static hsort_status describe_key_sort(const struct hdf5_run *run, struct key_sor
     sort->options.output = NULL;
     sort->options.index = sort->order_output;
     sort->options.no_clobber = false;
-    sort->options.temporary_limit = limit_beside(run);
     return HSORT_OK;
 }
 
@@ -181,7 +172,10 @@ static hsort_status sort_keys_file(struct hdf5_run *run, const struct key_sort *
                               .count = run->count,
                               .out_first = run->first,
                               .out_count = run->count,
-                              .out_total = run->in.count};
+                              .out_total = run->in.count,
+                              // the file of keys, and the index
+                              .bytes_beside =
+                                  run->in.count * (run->keys.key_bytes + (int64_t)sizeof *run->index)};
     progress_start(&keys.progress, progress_choose(sort->options.progress, run->comm->rank));
     TRY(file_open(run->comm, &source, &keys.elements.in));
     keys.elements.given = true;

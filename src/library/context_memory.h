@@ -28,7 +28,8 @@ hsort_status context_has_room(const hsort_context *ctx, const struct memory_need
  * that, keep their idle blocks, and leave too little to the last one. Not collective. Errors: the engine's. */
 hsort_status context_free_idle(hsort_context *ctx, const struct memory_need *need);
 
-/* Allocate what the context is to keep, after context_free_idle(). Not collective. If memory that other ranks may map grows, call context_unmap() first.
+/* Allocate what the context is to keep, after context_free_idle(). Not collective. If memory that other ranks may map grows, call
+ * context_unmap() first.
  * Errors: the engine's. */
 hsort_status context_reserve_all(hsort_context *ctx, const struct memory_need *need);
 

@@ -297,9 +297,9 @@ static hsort_status sort_all_rows(struct hdf5_run *run)
     if (run->by_disk) {
         TRY(hdf5_check_out(run->comm, &run->in, run->options));
         TRY(hdf5_find_order(run));
-    }
-    if (!run->by_disk)
+    } else {
         stop_unwatch();
+    }
     hsort_status status = create_hdf5_output(run);
     if (status == HSORT_OK)
         status = fill_output(run);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "kernels/base/element_digest.h"
 #include "kernels/base/lesser.h"
+#include "kernels/base/size_text.h"
 #include "mpi/comm/node_memory.h"
 #include "src/command/launch.h"
 #include "src/command/report.h"
@@ -16,7 +17,8 @@ enum {
     MEMORY_LEAST = 64 << 10, /* however little there is to be */
     PIECES_MOST = 1 << 12,   /* which have a count for each thread */
     LIST_BYTES = 40,         /* for each entry of a call, on several ranks, as hypersort.h says */
-    SLICE_BYTES = 64 << 20   /* of each of the two that elements go through, or less for fewer of them */
+    SLICE_BYTES = 64 << 20,  /* of each of the two that elements go through, or less for fewer of them */
+    READINGS_MOST = 256      /* the time grows with the square of the elements, which would surprise a user */
 };
 
 struct part_run {
@@ -90,10 +92,10 @@ static int64_t choose_share(const struct part_run *run, size_t eighth)
 }
 
 /* The sizes are the same on every rank. */
-static void choose_sizes(struct part_run *run)
+static void choose_sizes(struct part_run *run, size_t memory)
 {
     const struct gather_parts *parts = run->parts;
-    const size_t memory = greater_bytes(parts->memory_bytes, MEMORY_LEAST), eighth = memory / EIGHTHS;
+    const size_t eighth = memory / EIGHTHS;
     const int64_t all = greater(1, share_most(run, parts->total));
     run->most = run->at_once = greater(1, share_most(run, parts->entries));
     run->piece = all * parts->comm->size;
@@ -110,6 +112,33 @@ static void choose_sizes(struct part_run *run)
     const int64_t most = taken < memory ? (int64_t)((memory - taken) / entry_bytes) : 0;
     run->most = greater(1, lesser(run->most, lesser(most, UINT32_MAX)));
     run->at_once = lesser(run->at_once, run->most);
+}
+
+static int64_t count_readings(const struct part_run *run)
+{
+    return run->pieces == 1 ? 1 : divide_up(share_most(run, run->parts->entries), run->most);
+}
+
+/* Choose all sizes, unless the elements would be read too often. The same on every rank. */
+static hsort_status choose_parts(struct part_run *run)
+{
+    struct gather_parts *parts = run->parts;
+    const size_t memory = greater_bytes(parts->memory_bytes, MEMORY_LEAST);
+    choose_sizes(run, memory);
+    parts->elements_ok = parts->checks;
+    parts->whole = run->pieces == 1 && run->most >= share_most(run, parts->entries);
+    parts->readings = count_readings(run);
+    if (parts->readings <= READINGS_MOST)
+        return HSORT_OK;
+    size_t enough = memory;
+    do
+        choose_sizes(run, enough += enough / 8);
+    while (count_readings(run) > READINGS_MOST);
+    char has[SIZE_TEXT_BYTES], would_do[SIZE_TEXT_BYTES];
+    return status_fail(
+        HSORT_HOST_MEMORY,
+        "%s: with %s of memory on each rank its elements would be read %" PRId64 " times: -S %s would do",
+        parts->in_name, size_text(memory, has), parts->readings, size_option_text(enough, would_do));
 }
 
 /* Not collective. */
@@ -392,11 +421,9 @@ static hsort_status gather_all_parts(struct part_run *run)
 hsort_status gather_in_parts(struct gather_parts *parts)
 {
     struct part_run run = {.parts = parts, .threads = omp_get_max_threads(), .held = -1};
-    choose_sizes(&run);
-    parts->elements_ok = parts->checks;
-    parts->whole = run.pieces == 1 && run.most >= share_most(&run, parts->entries);
-    parts->readings = run.pieces == 1 ? 1 : divide_up(share_most(&run, parts->entries), run.most);
-    const hsort_status status = gather_all_parts(&run);
+    hsort_status status = comm_agree(parts->comm, choose_parts(&run));
+    if (status == HSORT_OK)
+        status = gather_all_parts(&run);
     free_part_memory(&run);
     return status;
 }

@@ -53,7 +53,8 @@ struct gather_parts {
 /* Read, gather, check and write all entries. Collective.
  * Memory   memory_bytes in host memory, but at least 64 KiB, and a few elements or a 4096th of what a rank would hold of all.
  * Errors   the same on every rank: the callers' functions'; HSORT_ARGUMENT: an entry names no element; HSORT_MISMATCH: what was gathered
- *          is not what the index names; hsort_gather()'s; HSORT_HOST_MEMORY. What has been written then is of no use. */
+ *          is not what the index names; hsort_gather()'s; HSORT_HOST_MEMORY, also if elements would be read hundreds of times. What has
+ *          been written then is of no use. */
 hsort_status gather_in_parts(struct gather_parts *parts);
 
 #endif

@@ -185,6 +185,20 @@ gather_verified()
     [ "$(contents)" = "$before" ] || fail "gathers have left or changed files"
 }
 
+# A gather that would read its elements hundreds of times says which memory would do, and that memory does.
+gather_read_too_often()
+{
+    local enough
+    "$numpy" -c 'import numpy as n; n.save("backwards.npy", n.arange(600000)[::-1])'
+    refused 0 5 "backwards.npy: with 65.53 kB of memory on each rank its elements would be read |times: -S | would do" \
+        gather backwards.npy --by backwards.npy -o forwards.npy -S 1
+    enough=$(sed -n 's/.*: -S \([0-9]*[KM]\) would do$/\1/p' "$work.err")
+    ok 1 gather backwards.npy --by backwards.npy -o forwards.npy -S "$enough" --json
+    json "200 < r['readings'] <= 256"
+    "$numpy" -c 'import numpy as n; assert (n.load("forwards.npy") == n.arange(600000)).all()' || fail "a gather by as little memory as will do"
+    rm backwards.npy forwards.npy
+}
+
 # --verify=reread: what the outputs have is not what was written to them, of each kind of sort, and of gather.
 read_back()
 {
@@ -351,7 +365,7 @@ several_outputs()
 }
 
 make_inputs
-run_parts made checked verified gather_verified read_back bad_keys bad_raw bad_outputs
+run_parts made checked verified gather_verified gather_read_too_often read_back bad_keys bad_raw bad_outputs
 rm -f ./*
 drawn_ones
 finish

@@ -331,15 +331,16 @@ for part in range(2):
     layout[30 * part:30 * part + 30] = h5py.VirtualSource(f"part{part}.h5", "id", (30,))
 with h5py.File("all.h5", "w") as file:
     group = file.create_group("g")
-    group.create_virtual_dataset("id", layout)
-    group.create_dataset("out", data=np.arange(60.0), external=[("outside.bin", 0, 480)])
+    group.create_virtual_dataset("id", layout, fillvalue=7)
+    group.create_dataset("out", data=np.arange(60.0), fillvalue=2.5, external=[("outside.bin", 0, 480)])
 PYTHON
     local before
     refused 2 2 "part1.h5: is the input; the output must be another file" sort all.h5:/g -o part1.h5:/P --key id
     before=$(sha256sum outside.bin part?.h5)
     ok 2 sort all.h5:/g -o x.h5:/g --key id -q
     [ "$(sha256sum outside.bin part?.h5)" = "$before" ] || fail "data outside of the input's file have changed"
-    same_rows all.h5 id 'assert not any(found["g"][name].is_virtual or found["g"][name].external for name in ("id", "out"))'
+    same_rows all.h5 id 'assert not any(found["g"][name].is_virtual or found["g"][name].external for name in ("id", "out"))
+assert found["g/id"].fillvalue == 7 and found["g/out"].fillvalue == 2.5'
     rm all.h5 x.h5 part?.h5 outside.bin
 }
 

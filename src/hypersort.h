@@ -570,8 +570,8 @@ HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos
 HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 
 /* The exchange of the last sort, whether or not a key moved; before the first sort the option; AUTO if ctx is
- * NULL, or after a sort of keys of 1 or 2 bytes, which no exchange moves. The same on every rank. Not
- * collective. */
+ * NULL, or after a sort in two passes, or of keys of 1 or 2 bytes: no exchange moves these. The same on every
+ * rank. Not collective. */
 HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 
 /* The path between this rank and `peer`, the same seen from `peer`. AUTO if, and only if, ctx is NULL or

@@ -275,7 +275,7 @@ static hsort_status print_report(struct sort_run *run)
     report->order = run->order;
     report->ranks = comm->size;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
-    report->exchange = report_exchange(run->ctx, report->stats.passes);
+    report->exchange = report_exchange(run->ctx);
     TRY(gather_ranks(run, &per_rank));
     report->per_rank = per_rank;
     hsort_status printed = job_open(comm, &report->job);

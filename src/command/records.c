@@ -429,7 +429,7 @@ static hsort_status print_records(struct record_run *run)
     report->element_bytes = run->elements.bytes;
     report->other_bytes = run->values.bytes;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
-    report->exchange = report_exchange(run->ctx, report->stats.passes);
+    report->exchange = report_exchange(run->ctx);
     return records_report_end(report, run->comm, run->ctx, own, options->json);
 }
 

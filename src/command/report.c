@@ -202,10 +202,10 @@ static hsort_status print_sort_json(const struct sort_report *report)
     return report_close_json(&json);
 }
 
-const char *report_exchange(const hsort_context *ctx, int64_t passes)
+const char *report_exchange(const hsort_context *ctx)
 {
     const hsort_exchange exchange = hsort_exchange_in_use(ctx);
-    return passes == 2 || exchange == HSORT_EXCHANGE_AUTO ? "none" : hsort_exchange_name(exchange);
+    return exchange == HSORT_EXCHANGE_AUTO ? "none" : hsort_exchange_name(exchange);
 }
 
 void report_two_passes(const char *what, const hsort_stats *stats, int64_t run_bytes)

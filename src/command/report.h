@@ -159,7 +159,7 @@ enum { REPORT_KEY_TEXT = 48 };
 const char *report_key_text(hsort_type type, key_code bits, char *text);
 
 /* The name of the last sort's exchange; "none" if no exchange ran: in two passes, and for keys that are counted. */
-const char *report_exchange(const hsort_context *ctx, int64_t passes);
+const char *report_exchange(const hsort_context *ctx);
 
 /* Print the error line: "hypersort: TEXT", in one line whatever the text holds. */
 void report_error(const char *text);

@@ -454,16 +454,22 @@ static hsort_status run_one_pass(struct sort *s)
     return run_phase(s, "store", deliver_keys);
 }
 
+/* Through host memory or by way of the disk. Collective. */
+static hsort_status run_two_passes(struct sort *s)
+{
+    s->ctx->exchange = HSORT_EXCHANGE_AUTO; // none runs
+    return s->store ? disk_passes_run(s) : two_passes_run(s);
+}
+
 /* Collective. */
 static hsort_status run_passes_or_count(struct sort *s)
 {
     s->passes = s->store ? 2 : 1;
-    if (s->store)
-        return disk_passes_run(s);
-    if (KEY_IS_COUNTED(s->map.key_bytes))
+    if (!s->store && KEY_IS_COUNTED(s->map.key_bytes))
         return narrow_sort_run(s);
-    TRY(sort_choose_passes(s));
-    return s->passes == 2 ? two_passes_run(s) : run_one_pass(s);
+    if (!s->store)
+        TRY(sort_choose_passes(s));
+    return s->passes == 2 ? run_two_passes(s) : run_one_pass(s);
 }
 
 static hsort_status run_phases(struct sort *s)
@@ -550,7 +556,7 @@ hsort_status sort_elements_in_passes(struct sort *s)
     s->passes = 2;
     s->entered = MPI_Wtime();
     stats_book(s->ctx, HSORT_PHASE_LOCAL_SORT); // the plan
-    TRY(s->store ? disk_passes_run(s) : two_passes_run(s));
+    TRY(run_two_passes(s));
     return keep_stats(s);
 }
 

@@ -248,9 +248,11 @@ static void check_stats(const struct test_case *c, hsort_context *ctx)
         segments += (c->out_counts[r] + largest - 1) / largest;
     }
     CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 2 && stats.keys == c->total &&
-              stats.runs >= runs && stats.segments >= segments && stats.runs <= 512 * size,
-          "%d passes, %lld runs, %lld segments, at least %lld and %lld were to be: %s", (int)stats.passes,
-          (long long)stats.runs, (long long)stats.segments, (long long)runs, (long long)segments, what);
+              stats.runs >= runs && stats.segments >= segments && stats.runs <= 512 * size &&
+              hsort_exchange_in_use(ctx) == HSORT_EXCHANGE_AUTO,
+          "%d passes, %lld runs, %lld segments, at least %lld and %lld were to be, exchange %d: %s",
+          (int)stats.passes, (long long)stats.runs, (long long)stats.segments, (long long)runs,
+          (long long)segments, (int)hsort_exchange_in_use(ctx), what);
     for (int phase = 0; phase < HSORT_PHASES; phase++) {
         const bool takes_time = phase == HSORT_PHASE_LOCAL_SORT || phase == HSORT_PHASE_EXCHANGE ||
                                 phase == HSORT_PHASE_MERGE;

@@ -166,8 +166,10 @@ static void check_stats(const struct test_case *c, const struct little *little, 
         least_runs += (counts[r] + largest - 1) / largest;
         least_segments += (out_counts[r] + largest - 1) / largest;
     }
-    CHECK(stats.passes == 2 && stats.keys == c->input.count, "%s: %d passes of %lld keys", case_text,
-          (int)stats.passes, (long long)stats.keys);
+    CHECK(stats.passes == 2 && stats.keys == c->input.count &&
+              hsort_exchange_in_use(little->ctx) == HSORT_EXCHANGE_AUTO,
+          "%s: %d passes of %lld keys, exchange %d", case_text, (int)stats.passes, (long long)stats.keys,
+          (int)hsort_exchange_in_use(little->ctx));
     CHECK(stats.runs >= least_runs && stats.runs <= 3 * runs + size && stats.segments >= least_segments &&
               stats.segments <= 3 * segments + size,
           "%s: %lld runs and %lld segments, about %lld and %lld were to be", case_text, (long long)stats.runs,

@@ -272,7 +272,7 @@ static void describe_run(struct hdf5_run *run, const char **names)
     report->element_bytes = run->in.row_bytes;
     report->indexed = true;
     report->engine = hsort_engine_name(hsort_engine_in_use(run->ctx));
-    report->exchange = report_exchange(run->ctx, report->stats.passes);
+    report->exchange = report_exchange(run->ctx);
 }
 
 static hsort_status print_run(struct hdf5_run *run)

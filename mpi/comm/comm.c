@@ -211,6 +211,13 @@ hsort_status comm_isend(const struct comm *comm, const void *from, size_t bytes,
                       true);
 }
 
+hsort_status comm_issend(const struct comm *comm, const void *from, size_t bytes, int to, int tag,
+                         MPI_Request *request)
+{
+    return comm_check(MPI_Issend(from, (int)bytes, MPI_BYTE, to, tag, comm->world, request), "MPI_Issend",
+                      true);
+}
+
 hsort_status comm_irecv(const struct comm *comm, void *to, size_t bytes, int from, int tag,
                         MPI_Request *request)
 {

@@ -74,10 +74,12 @@ hsort_status comm_gather_words(struct comm *comm, const uint64_t *own, int count
  * largest [1], if not NULL, the largest count. Collective. */
 hsort_status comm_gather_offsets(struct comm *comm, int64_t count, int64_t *offset, int64_t *largest);
 
-/* Begin to send a message to a rank, or to receive one from it, of INT_MAX bytes at most; `request` tells of its end. Not collective.
- * Fault sites FAULT_MPI, as below. */
+/* Begin to send a message to a rank, or to receive one from it, of INT_MAX bytes at most; `request` tells of its end. That of
+ * comm_issend() ends no earlier than the other rank begins to receive it. Not collective. Fault sites FAULT_MPI, as below. */
 hsort_status comm_isend(const struct comm *comm, const void *from, size_t bytes, int to, int tag,
                         MPI_Request *request);
+hsort_status comm_issend(const struct comm *comm, const void *from, size_t bytes, int to, int tag,
+                         MPI_Request *request);
 hsort_status comm_irecv(const struct comm *comm, void *to, size_t bytes, int from, int tag,
                         MPI_Request *request);
 

@@ -360,14 +360,18 @@ int piece_messages_reads(struct piece_messages *m, int64_t round, struct engine_
 
 /* ---- sends --------------------------------------------------------------------------------------------- */
 
-static hsort_status send_piece(struct piece_messages *m, int to, const char *from, size_t bytes)
+/* is_last: no further piece goes to that rank by message in this round. */
+static hsort_status send_piece(struct piece_messages *m, int to, const char *from, size_t bytes, bool is_last)
 {
     hsort_status status = HSORT_OK;
     for (size_t done = 0; done < bytes;) {
         const size_t some = lesser_bytes(bytes - done, m->plan.buffer_bytes);
         MPI_Request *request = &m->sends[m->sends_begun++];
         *request = MPI_REQUEST_NULL;
-        keep_first_error(&status, comm_isend(m->plan.comm, from + done, some, to, TAG_PIECE, request));
+        const bool waits = is_last && done + some == bytes;
+        keep_first_error(&status, waits
+                                      ? comm_issend(m->plan.comm, from + done, some, to, TAG_PIECE, request)
+                                      : comm_isend(m->plan.comm, from + done, some, to, TAG_PIECE, request));
         done += some;
     }
     traffic_add(&m->sent, m->plan.comm, to, bytes, bytes);
@@ -375,12 +379,21 @@ static hsort_status send_piece(struct piece_messages *m, int to, const char *fro
 }
 
 /* Rank `to` gets a piece: by message, unless it reads this rank's memory. */
-static hsort_status give_piece(struct piece_messages *m, int to, const char *from, size_t bytes)
+static hsort_status give_piece(struct piece_messages *m, int to, const char *from, size_t bytes, bool is_last)
 {
     if (!m->theirs.is_read[to])
-        return send_piece(m, to, from, bytes);
+        return send_piece(m, to, from, bytes, is_last);
     traffic_add(&m->shown, m->plan.comm, to, bytes, bytes);
     return HSORT_OK;
+}
+
+/* The last own run that has elements of a segment; -1: none has. */
+static int64_t last_run_out(const struct piece_messages *m, int64_t segment)
+{
+    int64_t run = m->own_runs - 1;
+    while (run >= 0 && length_out(m, segment, run) == 0)
+        run--;
+    return run;
 }
 
 /* Begin all sends of the round, first to the next rank, so that not all ranks begin with rank 0. */
@@ -391,11 +404,13 @@ static hsort_status send_round(struct piece_messages *m)
     m->sends_begun = 0;
     for (int step = 1; step < size; step++) {
         const int to = (rank + step) % size;
-        const int64_t segment = segment_of(m, to, m->round), before = m->sent.bytes + m->shown.bytes;
+        const int64_t segment = segment_of(m, to, m->round), before = m->sent.bytes + m->shown.bytes,
+                      last = segment >= 0 ? last_run_out(m, segment) : -1;
         struct trace_span *span = trace_begin(m->plan.comm->trace, m->theirs.is_read[to] ? "show pieces" : "send pieces");
-        for (int64_t run = 0; run < m->own_runs && segment >= 0; run++) {
+        for (int64_t run = 0; run <= last; run++) {
             const size_t at = (size_t)m->cut_offset[segment * m->own_runs + run] * m->plan.element_bytes;
-            keep_first_error(&status, give_piece(m, to, m->run[run] + at, length_out(m, segment, run)));
+            keep_first_error(&status,
+                             give_piece(m, to, m->run[run] + at, length_out(m, segment, run), run == last));
         }
         trace_sent(span, to, m->sent.bytes + m->shown.bytes - before);
         trace_end(span);

@@ -20,12 +20,21 @@
 #include "mpi/comm/comm.h"
 #include "mpi/transport/transport.h"
 
-enum { PIECE_BUFFERS = 8, PIECE_BUFFER_BYTES = 4 << 20 };
+enum { PIECE_BUFFERS = 8, PIECE_BUFFER_BYTES = 4 << 20, PIECE_MESSAGES_MOST = 1 << 12 };
 
 /* The most bytes of a message of pieces, for slots of slot_bytes. Pure. */
 static inline size_t piece_buffer_bytes(size_t slot_bytes)
 {
     return lesser_bytes(slot_bytes, PIECE_BUFFER_BYTES);
+}
+
+/* The same where messages of chunk_bytes are asked for; 0: they are not. A slot comes in PIECE_MESSAGES_MOST messages at most, and one
+ * more for each piece: a receiver takes long to find one of many messages that wait for it, and where more than 2^16 short ones from one
+ * rank waited, Open MPI 4.1 was seen to mix them up. Pure. */
+static inline size_t piece_chunk_bytes(size_t slot_bytes, size_t chunk_bytes)
+{
+    const size_t most = piece_buffer_bytes(slot_bytes), least = slot_bytes / PIECE_MESSAGES_MOST;
+    return chunk_bytes > 0 ? lesser_bytes(most, greater_bytes(chunk_bytes, least)) : most;
 }
 
 struct piece_messages; /* who sends what, and the buffers: PIECE_BUFFERS of buffer_bytes, pinned */
@@ -35,7 +44,7 @@ struct piece_plan {
     struct comm *comm;
     struct engine *engine;
     size_t element_bytes;
-    size_t buffer_bytes;          /* of a message at most: piece_buffer_bytes() */
+    size_t buffer_bytes;          /* of a message at most: piece_chunk_bytes() */
     const int64_t *runs_of;       /* [size] runs of each rank */
     const int64_t *first_segment; /* [size + 1] */
     int64_t rounds;               /* segments of the rank that has most */
@@ -64,7 +73,8 @@ int piece_messages_reads(struct piece_messages *messages, int64_t round, struct 
  * collective. */
 int64_t piece_messages_before(const struct piece_messages *messages, int64_t round);
 
-/* Begin a round: begin all its sends, and receives for the buffers. What others read counts as sent. Collective, with
+/* Begin a round: begin all its sends, and receives for the buffers. What others read counts as sent. The last message to each rank
+ * ends no earlier than it is received, so that no rank is more than a round ahead of those that it sends to. Collective, with
  * piece_messages_finish().
  * Errors   this rank's own; it has kept to the schedule. */
 hsort_status piece_messages_begin(struct piece_messages *messages, int64_t round);

@@ -179,16 +179,15 @@ static hsort_status take_pass_memory(struct passes *p)
     TRY(take_runs(p));
     TRY(pipeline_open(&p->pipeline));
     TRY(run_cuts_open(&ctx->comm, p->s->runs, RUN_CUTS_AT_ONCE, &p->cuts));
-    const struct piece_plan plan = {
-        .comm = &ctx->comm,
-        .engine = ctx->engine,
-        .element_bytes = p->pipeline.element_bytes,
-        .buffer_bytes = lesser_bytes(piece_buffer_bytes(p->slot_bytes),
-                                     ctx->options.chunk_bytes > 0 ? ctx->options.chunk_bytes : SIZE_MAX),
-        .runs_of = p->runs_of,
-        .first_segment = p->first_segment,
-        .rounds = p->rounds,
-        .reads = ctx->options.shared_memory != HSORT_CHOICE_OFF};
+    const struct piece_plan plan = {.comm = &ctx->comm,
+                                    .engine = ctx->engine,
+                                    .element_bytes = p->pipeline.element_bytes,
+                                    .buffer_bytes =
+                                        piece_chunk_bytes(p->slot_bytes, ctx->options.chunk_bytes),
+                                    .runs_of = p->runs_of,
+                                    .first_segment = p->first_segment,
+                                    .rounds = p->rounds,
+                                    .reads = ctx->options.shared_memory != HSORT_CHOICE_OFF};
     return piece_messages_open(&plan, &p->messages);
 }
 

@@ -3,11 +3,12 @@
  *
  *     limits       records and pairs of the host engine, with limits from where two passes begin to where there is room for all: each
  *                  call goes well, twice in one context, whatever the exchange
- *     messages     of two passes are no longer than was asked for
+ *     messages     of two passes are no longer than was asked for, and few wait for their receiver
  *     questions    what node_memory_check() is asked, and what follows if it says no; its answers are made up by the linker (--wrap) */
 #include <string.h>
 #include "hypersort.h"
 #include "mpi/comm/node_memory.h"
+#include "mpi/exchange/piece_messages.h"
 #include "tests/support/ranks.h"
 
 enum { COUNT = 70000, LIMITS = 24, TURNS = 2 };
@@ -124,37 +125,59 @@ static void check_limits(bool pairs, hsort_exchange exchange, uint64_t *random)
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-static int largest; /* bytes of a message */
+static int largest;               /* bytes of a message */
+static int ahead[64], most_ahead; /* messages to each rank that it need not have begun to receive */
+static int waited;                /* messages that do not end before */
 
-int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-              MPI_Request *request)
+static void note_message(int count, MPI_Datatype type)
 {
     int bytes;
     PMPI_Type_size(type, &bytes);
     bytes *= count;
     if (bytes > largest)
         largest = bytes;
+}
+
+int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    note_message(count, type);
+    if (++ahead[to] > most_ahead)
+        most_ahead = ahead[to];
     return PMPI_Isend(buffer, count, type, to, tag, comm, request);
 }
 
-/* No message of two passes is longer than options.chunk_bytes. */
-static void check_chunks(void)
+int MPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request *request)
 {
-    enum { CHUNK = 4096 };
+    note_message(count, type);
+    ahead[to] = 0;
+    waited++;
+    return PMPI_Issend(buffer, count, type, to, tag, comm, request);
+}
+
+/* No message of two passes is longer than options.chunk_bytes, unless too many of them would wait for their receiver. */
+static void check_chunks(size_t chunk)
+{
     hsort_options options;
     hsort_stats stats = {.struct_size = sizeof stats};
     hsort_context *ctx;
     CHECK(hsort_options_init(&options, sizeof options) == HSORT_OK, "options");
     options.engine = HSORT_ENGINE_HOST;
     options.shared_memory = HSORT_CHOICE_OFF;
-    options.chunk_bytes = CHUNK;
+    options.chunk_bytes = chunk;
     options.device_memory_limit = 2 << 20;
     options.threads = 1;
     CHECK(hsort_create(MPI_COMM_WORLD, &options, &ctx) == HSORT_OK, "%s", hsort_last_error(NULL));
-    largest = 0;
+    largest = most_ahead = waited = 0;
+    memset(ahead, 0, sizeof ahead);
     CHECK(sort(ctx, true) == HSORT_OK, "%s", hsort_last_error(ctx));
     CHECK(hsort_get_stats(ctx, &stats) == HSORT_OK && stats.passes == 2, "%d passes", (int)stats.passes);
-    CHECK(largest > 0 && largest <= CHUNK, "a message of %d bytes", largest);
+    const size_t longest =
+        piece_chunk_bytes(options.device_memory_limit, chunk); // a slot is shorter than that
+    CHECK(largest > 0 && (size_t)largest <= longest, "a message of %d bytes", largest);
+    CHECK(waited > 0 && most_ahead > 0 && most_ahead < 2 * PIECE_MESSAGES_MOST,
+          "%d messages may wait for their receiver; it is waited for %d times", most_ahead, waited);
     check_result(true, "chunks");
     hsort_destroy(&ctx);
 }
@@ -224,7 +247,8 @@ int main(int argc, char **argv)
         check_elements_ask(pairs);
     }
     if (size > 1) {
-        check_chunks();
+        check_chunks(4096);
+        check_chunks(8);
         check_exchange_asks();
     }
     return ranks_finish();

@@ -169,7 +169,7 @@ typedef struct hsort_options {
     int threads;                      /* of the host engine on this rank, at most 64 or, if more, 4 for each
                                          processing unit of the machine; 0: one per core the rank may use */
     size_t chunk_bytes;               /* of a message, a multiple of 8, at most 1 GiB; 0: the default. In
-                                         two passes at least a 4096th of a slot */
+                                         two passes at least a 4096th of a slot, at most 4 MiB */
     size_t device_memory_limit;       /* bytes of engine memory that a rank may take; the host engine then
                                          works on copies of keys as a GPU does; 0: what is free */
     hsort_progress_fn progress;       /* or NULL */
@@ -570,8 +570,8 @@ HSORT_API hsort_status hsort_topology(hsort_context *ctx, hsort_rank_info *infos
 /* The engine in use, never AUTO, the same on every rank; AUTO if ctx is NULL. Not collective. */
 HSORT_API hsort_engine hsort_engine_in_use(const hsort_context *ctx);
 
-/* The exchange of the last sort, whether or not a key moved; before it the option; AUTO if ctx is NULL, or if
- * none ran: in two passes, for keys of 1 or 2 bytes. The same on every rank. Not collective. */
+/* The exchange of the last sort, whether or not a key moved, or before the first one the option; AUTO if none
+ * ran (in two passes, for keys of 1 or 2 bytes), or ctx is NULL. The same on every rank. Not collective. */
 HSORT_API hsort_exchange hsort_exchange_in_use(const hsort_context *ctx);
 
 /* The path between this rank and `peer`, the same seen from `peer`. AUTO if, and only if, ctx is NULL or

@@ -28,12 +28,13 @@ static inline size_t piece_buffer_bytes(size_t slot_bytes)
     return lesser_bytes(slot_bytes, PIECE_BUFFER_BYTES);
 }
 
-/* The same where messages of chunk_bytes are asked for; 0: they are not. A slot comes in PIECE_MESSAGES_MOST messages at most, and one
- * more for each piece: a receiver takes long to find one of many messages that wait for it, and where more than 2^16 short ones from one
- * rank waited, Open MPI 4.1 was seen to mix them up. Pure. */
+/* The same where messages of chunk_bytes are asked for; 0: they are not. As far as that is no longer than a buffer, a slot comes in
+ * PIECE_MESSAGES_MOST messages at most, and one more for each piece: a receiver takes long to find one of many messages that wait for it,
+ * and where more than 2^16 short ones from one rank waited, Open MPI 4.1 was seen to mix them up. Pure. */
 static inline size_t piece_chunk_bytes(size_t slot_bytes, size_t chunk_bytes)
 {
-    const size_t most = piece_buffer_bytes(slot_bytes), least = slot_bytes / PIECE_MESSAGES_MOST;
+    const size_t most = piece_buffer_bytes(slot_bytes),
+                 least = (slot_bytes + PIECE_MESSAGES_MOST - 1) / PIECE_MESSAGES_MOST;
     return chunk_bytes > 0 ? lesser_bytes(most, greater_bytes(chunk_bytes, least)) : most;
 }
 

@@ -190,7 +190,7 @@ const struct option_row cli_rows[] = {
     {"transport", 0, SORT | GATHER | BENCH | PLAN | INFO, TUNING, WORD, WORDS(HSORT_TRANSPORT_LIST(OR_NAME)),
      FIELD(sort.transport), "how bytes go between two ranks"},
     {"chunk", 0, SORT | GATHER | BENCH, TUNING, SIZE, "SIZE", FIELD(sort.chunk_bytes),
-     "bytes of one message at most"},
+     "bytes of one message at most; in two passes more, if there would be too many"},
     {"runs", 0, SORT | PLAN, TUNING, AT_LEAST_1, "N", FIELD(runs),
      "sort by way of the disk, in N runs or more, whatever memory there is"},
     {"trace-spans", 0, GEN | SORT | CHECK | GATHER | SELECT, TUNING, COUNT, "N", FIELD(sort.trace_spans),

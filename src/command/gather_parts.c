@@ -91,7 +91,7 @@ static int64_t choose_share(const struct part_run *run, size_t eighth)
     return step <= most ? step : greater(1, share);
 }
 
-/* The sizes are the same on every rank. */
+/* The sizes for so many bytes of memory on each rank. The same on every rank. */
 static void choose_sizes(struct part_run *run, size_t memory)
 {
     const struct gather_parts *parts = run->parts;
